@@ -1,0 +1,32 @@
+"""Lengths that share one compiled program.
+
+Strings are right-aligned in the smallest of a few static widths that holds
+them. The widths are powers of the chunk size, so that within a bucket all
+strings have nearly the depth of the longest.
+"""
+
+from collections.abc import Iterable
+
+
+def bucket_widths(longest: int, base: int, smallest: int) -> tuple[int, ...]:
+  """Returns the widths in use, ascending.
+
+  Args:
+    longest: The longest string, which is also the last width.
+    base: Widths are powers of it; the chunk size, where there is one.
+    smallest: No width is below it: short strings are cheap to pad, and each
+      width costs a compilation. With 1, exactly the lengths of one depth share
+      a program.
+  """
+  widths = []
+  width = base
+  while width < longest:
+    if width >= smallest:
+      widths.append(width)
+    width *= base
+  return (*widths, longest)
+
+
+def bucket_of(length: int, widths: Iterable[int]) -> int:
+  """Returns the smallest of the ascending widths that holds the length."""
+  return next(width for width in widths if width >= length)

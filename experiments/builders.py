@@ -1,0 +1,118 @@
+"""From an experiment's names to its task, model, curriculum and schedule."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import optax
+
+from experiments import buckets, constants, models
+from experiments import config as config_lib
+from experiments import curriculum as curriculum_lib
+from tasks import task as task_lib
+
+
+def _lookup(kind: str, name: str, registry: Mapping[str, Any]) -> Any:
+  if name not in registry:
+    raise ValueError(
+      f'Unknown {kind} {name!r}; the known ones are'
+      f' {", ".join(sorted(registry))}.'
+    )
+  return registry[name]
+
+
+def _build(kind: str, builder: Callable[..., Any], params: Mapping[str, Any]):
+  """Calls a builder with a user's parameters, and explains what is wrong."""
+  try:
+    return builder(**params)
+  except TypeError as error:
+    raise ValueError(f'{kind}_params {dict(params)}: {error}') from error
+
+
+def make_task(
+  experiment: config_lib.Experiment,
+) -> task_lib.GeneralizationTask:
+  """Returns the experiment's task.
+
+  Raises:
+    ValueError: If it is unknown or its parameters are wrong.
+  """
+  builder = _lookup('task', experiment.task, constants.TASK_BUILDERS)
+  return _build('task', builder, experiment.task_params)
+
+
+def make_model(
+  experiment: config_lib.Experiment, task: task_lib.GeneralizationTask
+) -> models.Model:
+  """Returns the experiment's model.
+
+  Raises:
+    ValueError: If it is unknown or a hyperparameter is out of range.
+  """
+  builder = _lookup(
+    'architecture', experiment.architecture, constants.MODEL_BUILDERS
+  )
+  return builder(experiment, task)
+
+
+def make_curriculum(
+  experiment: config_lib.Experiment,
+) -> curriculum_lib.Curriculum:
+  """Returns the experiment's curriculum, on lengths to `sequence_length`.
+
+  Raises:
+    ValueError: If it is unknown or its parameters are wrong.
+  """
+  name = experiment.curriculum
+  longest = experiment.sequence_length
+  values = tuple(range(1, longest + 1))
+  defaults = {
+    'fixed': {'sequence_length': longest},
+    'uniform': {'values': values},
+    'reverse_exponential': {'values': values, 'tau': 0.9},
+    'regular_increase': {
+      'initial_sequence_length': 1,
+      'increase_frequency': max(1, experiment.training_steps // longest),
+      'increase_amount': 1,
+      'sample_all_length': True,
+      'max_sequence_length': longest,
+    },
+  }
+  builder = _lookup('curriculum', name, constants.CURRICULUM_BUILDERS)
+  params = defaults.get(name, {}) | experiment.curriculum_params
+  return _build('curriculum', builder, {**params, 'seed': experiment.seed})
+
+
+def make_schedule(
+  experiment: config_lib.Experiment,
+) -> Callable[[jax.Array], jax.Array]:
+  """Returns the factor of the learning rate at a step, in [0, 1]."""
+  after = experiment.training_steps - experiment.warmup_steps
+  schedule = {
+    'constant': optax.constant_schedule(1.0),
+    'cosine': optax.cosine_decay_schedule(1.0, max(after, 1)),
+  }[experiment.schedule]
+  if not experiment.warmup_steps:
+    return schedule
+  warmup = optax.linear_schedule(0.0, 1.0, experiment.warmup_steps)
+  return optax.join_schedules([warmup, schedule], [experiment.warmup_steps])
+
+
+def bucket_widths(
+  experiment: config_lib.Experiment,
+  task: task_lib.GeneralizationTask,
+  model: models.Model,
+  longest: int,
+) -> tuple[int, ...]:
+  """Returns the bucket widths that strings of lengths 1..longest need."""
+  widest = max(input_length(task, length) for length in range(1, longest + 1))
+  return buckets.bucket_widths(
+    widest, model.bucket_base, experiment.smallest_bucket
+  )
+
+
+def input_length(task: task_lib.GeneralizationTask, length: int) -> int:
+  """Returns how many symbols the task's strings have at a length."""
+  if isinstance(task, task_lib.TokenTask):
+    return task.input_length(length)
+  return length

@@ -1,0 +1,133 @@
+"""Checkpoints that are whole or do not count.
+
+Orbax writes a checkpoint; when it is complete on disk, a list of the SHA-256
+of its files is written beside it, and only then does it count. A checkpoint
+whose files do not match the list is passed over, and the one before is used.
+"""
+
+import hashlib
+import json
+import os
+
+import chex
+import jax
+import orbax.checkpoint as ocp
+
+from experiments import config as config_lib
+from experiments import progress
+
+_MAX_TO_KEEP = 3
+
+
+class Checkpoints:
+  """The checkpoints of one workdir."""
+
+  def __init__(self, workdir: str):
+    """Initializes.
+
+    Args:
+      workdir: The run's folder; checkpoints go into `checkpoints/` in it.
+    """
+    self._folder = os.path.join(os.path.abspath(workdir), 'checkpoints')
+    self._manager = ocp.CheckpointManager(
+      self._folder,
+      options=ocp.CheckpointManagerOptions(
+        max_to_keep=_MAX_TO_KEEP, enable_async_checkpointing=False
+      ),
+    )
+
+  def save(self, step: int, state: chex.ArrayTree) -> None:
+    """Writes a checkpoint; returns when it is safe.
+
+    Args:
+      step: Its number.
+      state: A tree of arrays.
+
+    Raises:
+      OSError: If it cannot be written; those before it are untouched.
+    """
+    try:
+      # A checkpoint of this step that does not count is in the way.
+      if step in self._manager.all_steps():
+        self._manager.delete(step)
+      self._manager.save(step, args=ocp.args.StandardSave(state), force=True)
+      self._manager.wait_until_finished()
+      sums = json.dumps(self._checksums(step))
+      config_lib.write_atomically(self._list_path(step), sums)
+      self._remove_lists_without_checkpoint()
+    except Exception as error:  # Orbax and tensorstore raise many kinds.
+      raise OSError(
+        f'Cannot save step {step} in {self._folder}: {_first_line(error)}'
+      ) from error
+
+  def restore(self, like: chex.ArrayTree) -> tuple[int, chex.ArrayTree] | None:
+    """Returns the newest good checkpoint's step and state, None without any.
+
+    Args:
+      like: A tree of arrays of the right shapes, types and shardings.
+
+    Raises:
+      OSError: If there are checkpoints and none of them is good.
+    """
+    steps = sorted(self._manager.all_steps(), reverse=True)
+    finished = [s for s in steps if os.path.exists(self._list_path(s))]
+    for step in finished:
+      problem = self._problem(step)
+      if problem is None:
+        abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, like)
+        state = self._manager.restore(
+          step, args=ocp.args.StandardRestore(abstract)
+        )
+        return step, state
+      progress.say(
+        f'Checkpoint {step} is damaged ({problem}); passing it over.'
+      )
+    if finished:
+      raise OSError(
+        f'All checkpoints in {self._folder} are damaged. Remove the workdir'
+        ' to start again.'
+      )
+    return None
+
+  def close(self) -> None:
+    """Releases what Orbax holds."""
+    self._manager.close()
+
+  def _list_path(self, step: int) -> str:
+    return os.path.join(self._folder, f'{step}.sha256.json')
+
+  def _checksums(self, step: int) -> dict[str, str]:
+    folder = os.path.join(self._folder, str(step))
+    sums = {}
+    for parent, _, names in os.walk(folder):
+      for name in names:
+        path = os.path.join(parent, name)
+        with open(path, 'rb') as f:
+          digest = hashlib.file_digest(f, 'sha256').hexdigest()
+        sums[os.path.relpath(path, folder)] = digest
+    return sums
+
+  def _problem(self, step: int) -> str | None:
+    """Returns what is wrong with a checkpoint, None if it is as written."""
+    try:
+      with open(self._list_path(step), encoding='utf-8') as f:
+        expected = json.load(f)
+      found = self._checksums(step)
+    except (OSError, ValueError) as error:
+      return _first_line(error)
+    for name in sorted(expected.keys() | found.keys()):
+      if name not in found:
+        return f'{name} is missing'
+      if found[name] != expected.get(name):
+        return f'{name} has changed'
+    return None
+
+  def _remove_lists_without_checkpoint(self) -> None:
+    kept = {f'{step}.sha256.json' for step in self._manager.all_steps()}
+    for name in os.listdir(self._folder):
+      if name.endswith('.sha256.json') and name not in kept:
+        os.unlink(os.path.join(self._folder, name))
+
+
+def _first_line(error: Exception) -> str:
+  return (str(error) or type(error).__name__).splitlines()[0][:200]

@@ -1,0 +1,225 @@
+"""One experiment: everything its result depends on, and nothing else."""
+
+import dataclasses
+import json
+import os
+import platform
+import subprocess
+import tempfile
+from typing import Any
+
+import flax
+import jax
+
+CONFIG_FILE = 'config.json'
+
+
+def _option(default: Any, help_text: str, **metadata) -> Any:
+  """A field that a launcher turns into a flag."""
+  metadata['help'] = help_text
+  if isinstance(default, dict):
+    return dataclasses.field(
+      default_factory=lambda: dict(default), metadata=metadata
+    )
+  return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+  """A model, a task, and how the one is trained on the other.
+
+  The help text of each field is its documentation. The defaults train on
+  PARITY, in a minute on two CPU cores, to an accuracy of 1 on lengths 41..500.
+  """
+
+  task: str = _option('parity_check', 'Language to learn.')
+  task_params: dict = _option(
+    {}, 'JSON: arguments of the task, as {"probability": 0.3}.'
+  )
+  architecture: str = _option('regular_gpt', 'Model to train.')
+  preset: str = _option(
+    'benchmark',
+    "RegularGPT's block: `benchmark` (post-norm, learned pad) or `language`"
+    ' (as GPT-2).',
+  )
+  chunk_size: int = _option(2, 'Window width C of RegularGPT.', minimum=2)
+  thickness: int = _option(1, 'Distinct blocks K per level.', minimum=1)
+  embedding_dim: int = _option(64, 'Width of the model.', minimum=1)
+  num_heads: int = _option(8, 'Attention heads.', minimum=1)
+  dropout_rate: float = _option(0.0, 'Dropout, in [0, 1).', minimum=0)
+  precision: str = _option(
+    'float32',
+    'Type of the computation; parameters and softmax are float32 always.',
+    choices=('float32', 'bfloat16'),
+  )
+  max_extra_levels: int = _option(
+    0,
+    'Each training step runs 0 to this many levels beyond the depth that the'
+    ' length needs, drawn uniformly. 0 as in the paper; 4 generalizes to'
+    ' depths never trained.',
+    minimum=0,
+  )
+  sequence_length: int = _option(40, 'Longest training string.', minimum=1)
+  curriculum: str = _option('uniform', 'Distribution of training lengths.')
+  curriculum_params: dict = _option(
+    {}, 'JSON: arguments of the curriculum, as {"tau": 0.9}.'
+  )
+  batch_size: int = _option(128, 'Strings per training step.', minimum=1)
+  training_steps: int = _option(1000, 'Training steps.', minimum=1)
+  learning_rate: float = _option(1e-3, 'Peak learning rate of Adam.')
+  schedule: str = _option(
+    'constant',
+    'Learning rate after the warm-up: kept, or lowered to 0 by a cosine.',
+    choices=('constant', 'cosine'),
+  )
+  warmup_steps: int = _option(0, 'Steps of linear warm-up.', minimum=0)
+  seed: int = _option(0, 'Seed of the data and of dropout.', minimum=0)
+  model_init_seed: int = _option(
+    0, 'Seed of the initial parameters.', minimum=0
+  )
+  max_range_test_length: int = _option(
+    500, 'Longest test string; every length from 1 is tested.', minimum=1
+  )
+  range_test_batch_size: int = _option(
+    512, 'Strings per test length.', minimum=1
+  )
+  smallest_bucket: int = _option(
+    64,
+    'Shorter strings are padded to this width. Smaller means more programs'
+    ' to compile, each faster.',
+    minimum=1,
+  )
+  log_every: int = _option(
+    100, 'Steps between two lines of metrics; 0 for none.', minimum=0
+  )
+  checkpoint_every: int = _option(
+    500, 'Steps between two checkpoints; 0 for one at the end.', minimum=0
+  )
+
+  def __post_init__(self):
+    for field in dataclasses.fields(self):
+      value = getattr(self, field.name)
+      minimum = field.metadata.get('minimum')
+      if minimum is not None and not value >= minimum:
+        raise ValueError(
+          f'{field.name} must be at least {minimum}, got {value}.'
+        )
+      choices = field.metadata.get('choices')
+      if choices and value not in choices:
+        raise ValueError(
+          f'{field.name} must be one of {", ".join(choices)}, got {value!r}.'
+        )
+    if not 0.0 < self.learning_rate < float('inf'):
+      raise ValueError(
+        f'learning_rate must be positive, got {self.learning_rate}.'
+      )
+    if self.warmup_steps > self.training_steps:
+      raise ValueError(
+        f'warmup_steps ({self.warmup_steps}) must not exceed training_steps'
+        f' ({self.training_steps}).'
+      )
+
+
+def replaced(experiment: Experiment, **fields) -> Experiment:
+  """Returns the experiment with some fields replaced, where not None."""
+  given = {k: v for k, v in fields.items() if v is not None}
+  return dataclasses.replace(experiment, **given)
+
+
+def environment() -> dict[str, Any]:
+  """Returns what else a result may depend on: versions, device, commit."""
+  return {
+    'python': platform.python_version(),
+    'jax': jax.__version__,
+    'flax': flax.__version__,
+    'device': jax.devices()[0].device_kind,
+    'num_devices': jax.device_count(),
+    'git_commit': _git_commit(),
+  }
+
+
+def _git_commit() -> str | None:
+  """Returns the commit of this code, or None outside a git checkout."""
+  try:
+    return subprocess.run(
+      ['git', 'rev-parse', 'HEAD'],
+      cwd=os.path.dirname(os.path.abspath(__file__)),
+      capture_output=True,
+      text=True,
+      check=True,
+    ).stdout.strip()
+  except (OSError, subprocess.CalledProcessError):
+    return None
+
+
+def claim_workdir(experiment: Experiment, workdir: str) -> None:
+  """Makes a run's folder, or checks that it holds this very experiment.
+
+  Args:
+    experiment: What is about to run.
+    workdir: Its folder; `config.json` is written into it if it has none.
+
+  Raises:
+    ValueError: If the folder holds a different experiment, or other files
+      and no experiment. Nothing is changed then.
+  """
+  path = os.path.join(workdir, CONFIG_FILE)
+  if os.path.exists(path):
+    found = dataclasses.asdict(load(workdir))
+    wanted = dataclasses.asdict(experiment)
+    differing = [
+      f'{name}={found[name]!r} there, {wanted[name]!r} here'
+      for name in wanted
+      if found[name] != wanted[name]
+    ]
+    if differing:
+      raise ValueError(
+        f'{workdir} holds a different experiment: {"; ".join(differing)}.'
+        ' Choose another --workdir.'
+      )
+    return
+  os.makedirs(workdir, exist_ok=True)
+  if any(not name.startswith('.') for name in os.listdir(workdir)):
+    raise ValueError(
+      f'{workdir} has files but no {CONFIG_FILE}. Choose another --workdir.'
+    )
+  contents = {
+    'experiment': dataclasses.asdict(experiment),
+    'environment': environment(),
+  }
+  write_atomically(path, json.dumps(contents, indent=2) + '\n')
+
+
+def load(workdir: str) -> Experiment:
+  """Reads the experiment that a folder holds.
+
+  Raises:
+    ValueError: If there is none, or it cannot be read.
+  """
+  path = os.path.join(workdir, CONFIG_FILE)
+  try:
+    with open(path, encoding='utf-8') as f:
+      return Experiment(**json.load(f)['experiment'])
+  except FileNotFoundError:
+    raise ValueError(
+      f'{workdir} holds no experiment: it has no {CONFIG_FILE}.'
+    ) from None
+  except (json.JSONDecodeError, KeyError, TypeError) as error:
+    raise ValueError(f'Cannot read {path}: {error}') from error
+
+
+def write_atomically(path: str, contents: str | bytes) -> None:
+  """Writes a file whole or not at all."""
+  mode = 'wb' if isinstance(contents, bytes) else 'w'
+  folder, name = os.path.split(path)
+  descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=f'.{name}.')
+  try:
+    with os.fdopen(descriptor, mode) as f:
+      f.write(contents)
+      f.flush()
+      os.fsync(f.fileno())
+    os.chmod(temporary, 0o644)
+    os.replace(temporary, path)
+  except BaseException:
+    os.unlink(temporary)
+    raise

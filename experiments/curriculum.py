@@ -1,0 +1,113 @@
+"""Curricula over the lengths of training strings.
+
+A curriculum is a pure function of its seed and the step, so there is no state
+to save, and a resumed run goes on as it would have. All runs of a sweep see
+the same lengths.
+"""
+
+import abc
+from collections.abc import Sequence
+
+import numpy as np
+
+
+class Curriculum(abc.ABC):
+  """A distribution over lengths at each step."""
+
+  def __init__(self, seed: int = 0):
+    self._seed = seed
+
+  @abc.abstractmethod
+  def sample_sequence_length(self, step: int) -> int:
+    """Returns the length of the strings of a step, counted from 0."""
+
+  def _rng(self, step: int) -> np.random.Generator:
+    return np.random.default_rng((self._seed, step))
+
+
+class FixedCurriculum(Curriculum):
+  """Always the same length."""
+
+  def __init__(self, sequence_length: int, seed: int = 0):
+    super().__init__(seed)
+    self._sequence_length = sequence_length
+
+  def sample_sequence_length(self, step: int) -> int:
+    """See base class."""
+    del step
+    return self._sequence_length
+
+
+class UniformCurriculum(Curriculum):
+  """Each of some lengths equally often."""
+
+  def __init__(self, values: Sequence[int], seed: int = 0):
+    super().__init__(seed)
+    self._values = tuple(values)
+
+  def sample_sequence_length(self, step: int) -> int:
+    """See base class."""
+    return self._values[self._rng(step).integers(len(self._values))]
+
+
+class ReverseExponentialCurriculum(Curriculum):
+  """Length T with a probability in proportion to tau^T."""
+
+  def __init__(self, values: Sequence[int], tau: float, seed: int = 0):
+    """Initializes.
+
+    Args:
+      values: The lengths.
+      tau: Below 1 favours short strings, above 1 long ones.
+      seed: Of the draws.
+    """
+    super().__init__(seed)
+    self._values = tuple(values)
+    log_weights = np.array(self._values) * np.log(tau)
+    weights = np.exp(log_weights - log_weights.max())
+    self._probabilities = weights / weights.sum()
+
+  def sample_sequence_length(self, step: int) -> int:
+    """See base class."""
+    return int(self._rng(step).choice(self._values, p=self._probabilities))
+
+
+class RegularIncreaseCurriculum(Curriculum):
+  """Lengths that grow by a fixed amount every so many steps."""
+
+  def __init__(
+    self,
+    initial_sequence_length: int,
+    increase_frequency: int,
+    increase_amount: int,
+    sample_all_length: bool,
+    max_sequence_length: int | None = None,
+    seed: int = 0,
+  ):
+    """Initializes.
+
+    Args:
+      initial_sequence_length: Length at step 0.
+      increase_frequency: Steps between two increases.
+      increase_amount: Symbols added by an increase.
+      sample_all_length: Whether to draw uniformly from the lengths reached so
+        far, or to use the latest one only.
+      max_sequence_length: Where the growth stops; None for nowhere.
+      seed: Of the draws.
+    """
+    super().__init__(seed)
+    self._initial_sequence_length = initial_sequence_length
+    self._increase_frequency = increase_frequency
+    self._increase_amount = increase_amount
+    self._sample_all_length = sample_all_length
+    self._max_sequence_length = max_sequence_length
+
+  def sample_sequence_length(self, step: int) -> int:
+    """See base class."""
+    increases = step // self._increase_frequency
+    if self._max_sequence_length is not None:
+      room = self._max_sequence_length - self._initial_sequence_length
+      increases = min(increases, room // self._increase_amount)
+    if self._sample_all_length:
+      increases = int(self._rng(step).integers(increases + 1))
+    return self._initial_sequence_length + self._increase_amount * increases

@@ -1,0 +1,64 @@
+"""Training metrics: `metrics.jsonl`, one line a run and logging point."""
+
+import json
+import os
+
+from tensorboardX import SummaryWriter
+
+from experiments import config as config_lib
+
+METRICS_FILE = 'metrics.jsonl'
+
+
+class Metrics:
+  """Writes metrics as JSON lines and for TensorBoard."""
+
+  def __init__(self, workdir: str, step: int):
+    """Initializes.
+
+    Args:
+      workdir: The run's folder.
+      step: Where training goes on; lines beyond it, which an interrupted run
+        left behind and which will be written again, are dropped.
+    """
+    self._path = os.path.join(workdir, METRICS_FILE)
+    kept = ''.join(
+      json.dumps(line) + '\n' for line in read(workdir) if line['step'] <= step
+    )
+    config_lib.write_atomically(self._path, kept)
+    self._file = open(self._path, 'a', encoding='utf-8')  # noqa: SIM115
+    self._tensorboard = SummaryWriter(
+      os.path.join(workdir, 'tensorboard'), purge_step=step + 1
+    )
+
+  def write(self, step: int, run: int, **values: float) -> None:
+    """Appends one run's values at a step."""
+    line = {'step': step, 'run': run, **values}
+    self._file.write(json.dumps(line) + '\n')
+    for name, value in values.items():
+      self._tensorboard.add_scalar(f'{name}/run_{run}', value, step)
+
+  def flush(self) -> None:
+    """Makes what was written readable by others."""
+    self._file.flush()
+    self._tensorboard.flush()
+
+  def close(self) -> None:
+    """Flushes and closes."""
+    self._file.close()
+    self._tensorboard.close()
+
+
+def read(workdir: str) -> list[dict[str, float]]:
+  """Returns the metrics in a folder; a last line cut short is left out."""
+  path = os.path.join(workdir, METRICS_FILE)
+  if not os.path.exists(path):
+    return []
+  lines = []
+  with open(path, encoding='utf-8') as f:
+    for line in f:
+      try:
+        lines.append(json.loads(line))
+      except json.JSONDecodeError:
+        break
+  return lines

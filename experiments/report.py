@@ -1,0 +1,133 @@
+"""What a run leaves for people: a table, CSV, JSON, and a picture."""
+
+import csv
+import dataclasses
+import io
+import json
+import os
+from typing import Any
+
+import matplotlib
+
+matplotlib.use('Agg')
+from matplotlib import pyplot as plt
+import numpy as np
+
+from experiments import config as config_lib
+from experiments import range_evaluation
+
+NAME = 'range_evaluation'
+
+
+def summarize(accuracies: np.ndarray, training_length: int) -> dict[str, Any]:
+  """Returns the numbers of one run's range evaluation.
+
+  Args:
+    accuracies: Of lengths 1, 2, ...
+    training_length: The longest training string.
+
+  Returns:
+    `training_lengths`: mean accuracy on them; `score`: mean beyond them, None
+    without any; `worst_length` and `worst_accuracy` over all lengths (the
+    longest of the worst).
+  """
+  worst = len(accuracies) - 1 - int(np.argmin(accuracies[::-1]))
+  return {
+    'training_lengths': float(np.mean(accuracies[:training_length])),
+    'score': range_evaluation.score(accuracies, training_length),
+    'worst_length': worst + 1,
+    'worst_accuracy': float(accuracies[worst]),
+  }
+
+
+def table(experiment: config_lib.Experiment, summary: dict[str, Any]) -> str:
+  """Returns the table that ends a run."""
+  trained = min(experiment.sequence_length, experiment.max_range_test_length)
+  rows = [(f'accuracy, lengths 1..{trained}', summary['training_lengths'])]
+  if summary['score'] is not None:
+    beyond = f'{trained + 1}..{experiment.max_range_test_length}'
+    rows.append((f'accuracy, lengths {beyond} (score)', summary['score']))
+  rows.append(
+    (
+      f'worst accuracy, at length {summary["worst_length"]}',
+      summary['worst_accuracy'],
+    )
+  )
+  title = f'{experiment.architecture} on {experiment.task}'
+  width = max(len(title), *(len(name) for name, _ in rows))
+  lines = [title, '-' * (width + 8)]
+  lines += [f'{name:{width}}  {value:.4f}' for name, value in rows]
+  return '\n'.join(lines)
+
+
+def save(
+  experiment: config_lib.Experiment,
+  accuracies: np.ndarray,
+  chance: float,
+  folder: str,
+) -> dict[str, Any]:
+  """Writes `range_evaluation.csv`, `.json` and `.png` into a folder.
+
+  Args:
+    experiment: What was evaluated.
+    accuracies: Of lengths 1, 2, ...
+    chance: Accuracy of a guess, drawn as a line.
+    folder: Where to; made if it does not exist.
+
+  Returns:
+    What `summarize` returns.
+  """
+  os.makedirs(folder, exist_ok=True)
+  summary = summarize(accuracies, experiment.sequence_length)
+  lengths = range(1, len(accuracies) + 1)
+  text = io.StringIO()
+  writer = csv.writer(text)
+  writer.writerow(['length', 'accuracy'])
+  writer.writerows(zip(lengths, accuracies.tolist(), strict=True))
+  contents = {
+    'summary': summary,
+    'chance': chance,
+    'accuracy': dict(zip(lengths, accuracies.tolist(), strict=True)),
+    'experiment': dataclasses.asdict(experiment),
+    'environment': config_lib.environment(),
+  }
+  path = os.path.join(folder, NAME)
+  config_lib.write_atomically(path + '.csv', text.getvalue())
+  config_lib.write_atomically(
+    path + '.json', json.dumps(contents, indent=2) + '\n'
+  )
+  config_lib.write_atomically(
+    path + '.png', _picture(experiment, accuracies, chance)
+  )
+  return summary
+
+
+def _picture(
+  experiment: config_lib.Experiment, accuracies: np.ndarray, chance: float
+) -> bytes:
+  """Returns a PNG of accuracy against length."""
+  figure, axes = plt.subplots(figsize=(7, 3.5), layout='constrained')
+  trained = min(experiment.sequence_length, len(accuracies))
+  axes.axvspan(
+    0.5, trained + 0.5, color='0.85', label=f'trained on 1..{trained}'
+  )
+  axes.axhline(chance, color='0.4', linestyle=':', label='chance')
+  axes.plot(
+    range(1, len(accuracies) + 1),
+    accuracies,
+    color='#0072B2',
+    marker='.' if len(accuracies) == 1 else None,
+    label=experiment.architecture,
+  )
+  axes.set(
+    title=f'{experiment.architecture} on {experiment.task}',
+    xlabel='length of the string',
+    ylabel='accuracy',
+    xlim=(0.5, len(accuracies) + 0.5),
+    ylim=(0, 1.05),
+  )
+  axes.legend(loc='lower right')
+  buffer = io.BytesIO()
+  figure.savefig(buffer, format='png', dpi=150)
+  plt.close(figure)
+  return buffer.getvalue()

@@ -1,0 +1,96 @@
+"""A whole experiment: train, evaluate on every length, report."""
+
+import contextlib
+import fcntl
+import os
+
+import chex
+import jax
+import numpy as np
+
+from experiments import builders, models, range_evaluation, report, training
+from experiments import checkpoints as checkpoints_lib
+from experiments import config as config_lib
+from tasks import task as task_lib
+
+
+def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
+  """Runs an experiment in its folder, prints its table and its plot's path.
+
+  Run again, it goes on where it stopped.
+
+  Args:
+    experiment: What to run.
+    workdir: The folder for all output; made if it does not exist.
+
+  Raises:
+    ValueError: If the experiment is impossible, or the folder holds another.
+    training.DivergedError: If the loss is not finite.
+    training.RunInterruptedError: If a signal came; all is saved.
+    OSError: If a file cannot be written, no checkpoint can be read, or another
+      process is using the folder.
+  """
+  task = builders.make_task(experiment)
+  model = builders.make_model(experiment, task)
+  builders.make_curriculum(experiment)
+  config_lib.claim_workdir(experiment, workdir)
+  with _locked(workdir):
+    params = training.train(experiment, workdir, task, model)
+    _evaluate_and_report(experiment, task, model, params, workdir)
+
+
+def evaluate(workdir: str, output_dir: str | None = None, **overrides) -> None:
+  """Evaluates a trained experiment from its newest checkpoint.
+
+  Args:
+    workdir: Its folder.
+    output_dir: Where to write; by default the workdir.
+    **overrides: Fields of the experiment to evaluate with other values, as
+      `max_range_test_length`.
+
+  Raises:
+    ValueError: If the folder holds no experiment, or a value is impossible.
+    OSError: If there is no good checkpoint.
+  """
+  experiment = config_lib.load(workdir)
+  like_trained = experiment
+  experiment = config_lib.replaced(experiment, **overrides)
+  task = builders.make_task(experiment)
+  model = builders.make_model(experiment, task)
+  like = jax.eval_shape(
+    lambda: training.init_state(model, training.make_runs(like_trained))
+  )
+  checkpoints = checkpoints_lib.Checkpoints(workdir)
+  restored = checkpoints.restore(like)
+  checkpoints.close()
+  if restored is None:
+    raise OSError(f'{workdir} has no checkpoint yet.')
+  _, state = restored
+  _evaluate_and_report(
+    experiment, task, model, state.params, output_dir or workdir
+  )
+
+
+def _evaluate_and_report(
+  experiment: config_lib.Experiment,
+  task: task_lib.TokenTask,
+  model: models.Model,
+  params: chex.ArrayTree,
+  folder: str,
+) -> None:
+  accuracies = range_evaluation.evaluate(experiment, task, model, params)
+  chance = 1 / task.output_size
+  summary = report.save(experiment, np.asarray(accuracies[0]), chance, folder)
+  print(report.table(experiment, summary))
+  print(f'plot: {os.path.join(folder, report.NAME)}.png')
+
+
+@contextlib.contextmanager
+def _locked(workdir: str):
+  """Keeps a second process out of a folder."""
+  with open(os.path.join(workdir, '.lock'), 'w', encoding='utf-8') as f:
+    try:
+      fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+      raise OSError(f'Another process is using {workdir}.') from None
+    yield

@@ -1,0 +1,107 @@
+"""Flags from the fields of `Experiment`, and errors as one line."""
+
+from collections.abc import Callable, Sequence
+import dataclasses
+import json
+import os
+import sys
+from typing import Any
+
+from absl import app, flags, logging
+import jax
+
+from experiments import config, training
+
+# Exit statuses: 1 for an error, 128 + the signal after a signal that saved.
+_ERROR = 1
+
+
+class _JsonParser(flags.ArgumentParser):
+  """Parses a JSON object."""
+
+  syntactic_help = 'a JSON object'
+
+  def parse(self, argument):
+    if isinstance(argument, str):
+      argument = json.loads(argument)
+    if not isinstance(argument, dict):
+      raise ValueError(f'expected a JSON object, got {argument!r}')
+    return argument
+
+  def flag_type(self):
+    return 'JSON'
+
+
+class _JsonSerializer(flags.ArgumentSerializer):
+  """Writes a JSON object."""
+
+  def serialize(self, value):
+    return json.dumps(value)
+
+
+def define_experiment(
+  names: Sequence[str] | None = None, optional: bool = False
+) -> None:
+  """Defines a flag for each field of `Experiment`.
+
+  Args:
+    names: The fields; None for all.
+    optional: Whether a flag that is not given is None, not the default.
+  """
+  for field in dataclasses.fields(config.Experiment):
+    if names is not None and field.name not in names:
+      continue
+    default = getattr(config.Experiment(), field.name)
+    given = None if optional else default
+    help_text = field.metadata['help']
+    choices = field.metadata.get('choices')
+    if choices:
+      flags.DEFINE_enum(field.name, given, choices, help_text)
+    elif isinstance(default, dict):
+      flags.DEFINE(
+        _JsonParser(),
+        field.name,
+        given,
+        help_text,
+        serializer=_JsonSerializer(),
+      )
+    else:
+      define = {
+        str: flags.DEFINE_string,
+        int: flags.DEFINE_integer,
+        float: flags.DEFINE_float,
+      }[type(default)]
+      define(field.name, given, help_text)
+
+
+def experiment_values(names: Sequence[str] | None = None) -> dict[str, Any]:
+  """Returns the values of the flags that `define_experiment` defined."""
+  return {
+    field.name: flags.FLAGS[field.name].value
+    for field in dataclasses.fields(config.Experiment)
+    if names is None or field.name in names
+  }
+
+
+def run(main: Callable[[], None]) -> None:
+  """Runs a launcher: quiet libraries, kept compilations, one-line errors."""
+
+  def guarded(argv: Sequence[str]) -> None:
+    if len(argv) > 1:
+      raise app.UsageError(f'Unexpected arguments: {" ".join(argv[1:])}')
+    logging.set_verbosity(logging.ERROR)
+    if jax.config.jax_compilation_cache_dir is None:
+      cache = os.environ.get('XDG_CACHE_HOME', os.path.expanduser('~/.cache'))
+      jax.config.update(
+        'jax_compilation_cache_dir', os.path.join(cache, 'regulargpt_jax')
+      )
+    try:
+      main()
+    except training.RunInterruptedError as error:
+      print(error, file=sys.stderr)
+      sys.exit(128 + error.signal_number)
+    except (ValueError, OSError, training.DivergedError) as error:
+      print(f'Error: {error}', file=sys.stderr)
+      sys.exit(_ERROR)
+
+  app.run(guarded)

@@ -1,0 +1,108 @@
+"""Few distinct chunks: run a block once per distinct chunk, then look it up.
+
+Over a small alphabet the first levels of `reduce` meet only a handful of
+different inputs. A chunk at level l covers C^(l+1) symbols, of which only a
+prefix may lie before the start of the string, so it is a string of at most
+C^(l+1) symbols. We number those strings in bijective base V: symbol v is the
+digit v + 1, and the number of a string is sum_i digit_i V^(n-1-i). The empty
+string, all padding, is 0; the shorter strings come first; and if v has exactly
+s symbols, number(uv) = number(u) V^s + number(v), leading padding included.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+# Above this many rows, a one-hot matrix product costs more than a scatter-add.
+_MAX_ONE_HOT_ROWS = 1024
+
+
+def num_strings(vocab_size: int, max_length: int) -> int:
+  """Returns how many strings have at most `max_length` symbols."""
+  return sum(vocab_size**length for length in range(max_length + 1))
+
+
+def join(numbers: jax.Array, vocab_size: int, length: int) -> jax.Array:
+  """Returns the numbers of concatenated strings.
+
+  Args:
+    numbers: Integers [..., C], the numbers of C strings in order, of `length`
+      symbols each, but for the first non-empty one, which may be shorter.
+    vocab_size: V.
+    length: Symbols in each full string.
+
+  Returns:
+    Integers [...].
+  """
+  chunk_size = numbers.shape[-1]
+  place_values = [
+    vocab_size ** (length * (chunk_size - 1 - i)) for i in range(chunk_size)
+  ]
+  return sum(numbers[..., i] * p for i, p in enumerate(place_values))
+
+
+def split(vocab_size: int, length: int, chunk_size: int) -> np.ndarray:
+  """Returns the parts of every string: `join`'s inverse, as a constant.
+
+  Args:
+    vocab_size: V.
+    length: Symbols in each full part.
+    chunk_size: Number of parts, C.
+
+  Returns:
+    Integers [num_strings(V, length * C), C].
+  """
+  number = np.arange(num_strings(vocab_size, length * chunk_size))
+  place_value = vocab_size**length
+  # The numbers of the strings of exactly `length` symbols start here.
+  first_full = num_strings(vocab_size, length - 1)
+  parts = []
+  for _ in range(chunk_size):
+    is_full = number >= first_full
+    last = np.where(
+      is_full, first_full + (number - first_full) % place_value, number
+    )
+    parts.append(last)
+    number = (number - last) // place_value
+  return np.stack(parts[::-1], axis=-1).astype(np.int32)
+
+
+@jax.custom_vjp
+def take_rows(table_SxD: jax.Array, index: jax.Array) -> jax.Array:
+  """Returns `table[index]`, with a gradient summed in a fixed order.
+
+  The gradient of a gather is a scatter-add, whose order of summation is not
+  fixed on a GPU; for tables of few rows it is a one-hot matrix product here.
+
+  Args:
+    table_SxD: The rows.
+    index: Integers in [0, S), of any shape.
+
+  Returns:
+    Array [*index.shape, D].
+  """
+  return table_SxD[index]
+
+
+def _take_rows_forward(table_SxD, index):
+  return take_rows(table_SxD, index), (table_SxD, index)
+
+
+def _take_rows_backward(residuals, grad):
+  table_SxD, index = residuals
+  num_rows, dim = table_SxD.shape
+  index_N, grad_NxD = index.reshape(-1), grad.reshape(-1, dim)
+  if num_rows > _MAX_ONE_HOT_ROWS:
+    return jnp.zeros_like(table_SxD).at[index_N].add(grad_NxD), None
+  one_hot_NxS = jax.nn.one_hot(index_N, num_rows, dtype=grad.dtype)
+  grad_SxD = jnp.einsum(
+    'ns,nd->sd',
+    one_hot_NxS,
+    grad_NxD,
+    precision=jax.lax.Precision.HIGHEST,
+    preferred_element_type=jnp.float32,
+  )
+  return grad_SxD.astype(table_SxD.dtype), None
+
+
+take_rows.defvjp(_take_rows_forward, _take_rows_backward)

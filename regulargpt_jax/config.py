@@ -1,0 +1,142 @@
+"""What a RegularGPT is made of: one frozen dataclass and two presets."""
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+
+_CHOICES = {
+  'norm': ('pre', 'post', 'none'),
+  'activation': ('relu', 'gelu'),
+  'pad': ('learned', 'masked'),
+  'initialization': ('benchmark', 'gpt2'),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class RegularGPTConfig:
+  """Hyperparameters of RegularGPT (Chi et al., 2023, section 3).
+
+  Attributes:
+    vocab_size: Number of input symbols, V.
+    output_size: Number of classes that the readout scores.
+    chunk_size: Width of the attention window, C >= 2.
+    thickness: Number of distinct blocks per level, K >= 1.
+    embedding_dim: Width of the model, D; a multiple of `num_heads`.
+    num_heads: Number of attention heads, H.
+    widening_factor: Width of the feed-forward layer, in units of D.
+    norm: Layer norm before ('pre') or after ('post') each sublayer, or 'none'.
+    activation: Of the feed-forward layer, 'relu' or 'gelu' (tanh form).
+    attention_bias: Whether query, key, value and output projections have one.
+    pad: What the window sees before the sequence: one 'learned' vector, the
+      same at every block's input, or nothing ('masked').
+    scale_embedding: Whether embeddings are multiplied by sqrt(D).
+    tie_embedding: Whether the readout is the transposed embedding.
+    initialization: Of the weights: 'benchmark' (truncated normal of deviation
+      1 / sqrt(fan in)) or 'gpt2' (normal 0.02, residual projections divided
+      by sqrt(2 K)).
+    dropout_rate: On embeddings and on each sublayer's output.
+    dtype: Of the computation; parameters and softmax are float32 always.
+    remat: Whether `scan` recomputes each level in the backward pass, which
+      divides its memory by the depth and costs a third more time.
+  """
+
+  vocab_size: int
+  output_size: int
+  chunk_size: int = 2
+  thickness: int = 1
+  embedding_dim: int = 256
+  num_heads: int = 8
+  widening_factor: int = 4
+  norm: str = 'post'
+  activation: str = 'relu'
+  attention_bias: bool = False
+  pad: str = 'learned'
+  scale_embedding: bool = True
+  tie_embedding: bool = False
+  initialization: str = 'benchmark'
+  dropout_rate: float = 0.0
+  dtype: Any = jnp.float32
+  remat: bool = False
+
+  def __post_init__(self):
+    minimum = {'chunk_size': 2}
+    for name in (
+      'vocab_size',
+      'output_size',
+      'chunk_size',
+      'thickness',
+      'embedding_dim',
+      'num_heads',
+      'widening_factor',
+    ):
+      at_least = minimum.get(name, 1)
+      if getattr(self, name) < at_least:
+        raise ValueError(
+          f'{name} must be at least {at_least}, got {getattr(self, name)}.'
+        )
+    for name, allowed in _CHOICES.items():
+      if getattr(self, name) not in allowed:
+        raise ValueError(
+          f'{name} must be one of {", ".join(allowed)}, got'
+          f' {getattr(self, name)!r}.'
+        )
+    if self.embedding_dim % self.num_heads:
+      raise ValueError(
+        f'embedding_dim ({self.embedding_dim}) must be a multiple of'
+        f' num_heads ({self.num_heads}).'
+      )
+    if not 0.0 <= self.dropout_rate < 1.0:
+      raise ValueError(
+        f'dropout_rate must be in [0, 1), got {self.dropout_rate}.'
+      )
+    if self.tie_embedding and self.vocab_size != self.output_size:
+      raise ValueError(
+        'A tied embedding needs output_size equal to vocab_size, got'
+        f' {self.output_size} and {self.vocab_size}.'
+      )
+
+
+# What the authors ran: `benchmark` for Tables 1 and 2 (their public fork of the
+# Chomsky-hierarchy benchmark), `language` for Table 3 (GPT-2's block, as in
+# nanoGPT). Fields that are not named keep the defaults above.
+PRESETS = {
+  'benchmark': {},
+  'language': {
+    'embedding_dim': 768,
+    'num_heads': 12,
+    'norm': 'pre',
+    'activation': 'gelu',
+    'attention_bias': True,
+    'pad': 'masked',
+    'scale_embedding': False,
+    'tie_embedding': True,
+    'initialization': 'gpt2',
+  },
+}
+
+
+def make_config(
+  preset: str, vocab_size: int, output_size: int, **overrides
+) -> RegularGPTConfig:
+  """Returns a preset's configuration with some fields replaced.
+
+  Args:
+    preset: A key of `PRESETS`.
+    vocab_size: Number of input symbols.
+    output_size: Number of classes.
+    **overrides: Fields of `RegularGPTConfig`.
+
+  Raises:
+    ValueError: If the preset is unknown or a field has a bad value.
+  """
+  if preset not in PRESETS:
+    raise ValueError(
+      f'Unknown preset {preset!r}; the known ones are'
+      f' {", ".join(sorted(PRESETS))}.'
+    )
+  fields = PRESETS[preset] | overrides
+  if vocab_size != output_size:  # Nothing to tie: inputs are not outputs.
+    fields.setdefault('tie_embedding', False)
+    fields['tie_embedding'] = overrides.get('tie_embedding', False)
+  return RegularGPTConfig(vocab_size, output_size, **fields)

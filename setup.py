@@ -1,0 +1,41 @@
+"""Installs RegularGPT in JAX and its benchmark."""
+
+import setuptools
+
+setuptools.setup(
+  name='regulargpt_jax',
+  version='0.1.0',
+  description=(
+    'RegularGPT (Chi et al., 2023) in Flax, inside a fast benchmark of'
+    ' length generalization on formal languages.'
+  ),
+  license='Apache-2.0',
+  python_requires='>=3.11',
+  packages=setuptools.find_packages(
+    include=[
+      'experiments*',
+      'launch*',
+      'regulargpt_jax*',
+      'tasks*',
+    ]
+  ),
+  install_requires=[
+    'absl-py',
+    'chex',
+    'flax',
+    'jax>=0.10',
+    'matplotlib',
+    'numpy',
+    'optax',
+    'orbax-checkpoint',
+    'tensorboardX',
+    'tqdm',
+  ],
+  extras_require={
+    'test': ['hypothesis', 'pytest', 'ruff'],
+    'text': [],
+    'cuda12': ['jax[cuda12]'],
+    'cuda13': ['jax[cuda13]'],
+    'tpu': ['jax[tpu]'],
+  },
+)

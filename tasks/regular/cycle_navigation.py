@@ -1,0 +1,30 @@
+"""Cycle Navigation."""
+
+import jax.numpy as jnp
+
+from tasks import task
+
+_CYCLE_LENGTH = 5
+
+
+class CycleNavigation(task.TokenTask):
+  """Where does a walk on a cycle of five positions end?
+
+  Symbols 0, 1, 2 are the steps -1, 0, +1; the walk starts at position 0.
+
+  Examples:
+    2 2 1 0 is +1 +1 0 -1 -> 1
+    0 0 1 is -1 -1 0 -> 3
+  """
+
+  input_size = 3
+  output_size = _CYCLE_LENGTH
+
+  def sample_tokens(self, rng, batch_size, length, width):
+    """See base class; steps are uniform."""
+    return task.uniform_tokens(rng, batch_size, length, width, 3)
+
+  def solve(self, tokens):
+    """See base class."""
+    steps = jnp.where(tokens == task.NO_SYMBOL, 0, tokens - 1)
+    return steps.sum(-1) % _CYCLE_LENGTH

@@ -1,0 +1,29 @@
+"""Even Pairs."""
+
+import jax.numpy as jnp
+
+from tasks import task
+
+
+class EvenPairs(task.TokenTask):
+  """Is the number of pairs 01 and 10 in a binary string even?
+
+  Answers 0 if it is, else 1.
+
+  Examples:
+    aabba has one 'ab' and one 'ba': 2, even -> 0, with a = 0 and b = 1
+    aab has one 'ab': 1, odd -> 1
+  """
+
+  input_size = 2
+  output_size = 2
+
+  def sample_tokens(self, rng, batch_size, length, width):
+    """See base class; symbols are uniform."""
+    return task.uniform_tokens(rng, batch_size, length, width, 2)
+
+  def solve(self, tokens):
+    """See base class."""
+    first, second = tokens[:, :-1], tokens[:, 1:]
+    changes = (first != task.NO_SYMBOL) & (first != second)
+    return jnp.sum(changes, axis=-1) % 2

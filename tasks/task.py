@@ -1,0 +1,147 @@
+"""Base classes for tasks.
+
+`GeneralizationTask` is the interface of DeepMind's Chomsky-hierarchy benchmark
+(Deletang et al., 2023): a class written for it trains here unchanged.
+`TokenTask` adds what makes a task fast and its labels checkable.
+
+Letters: B batch, W padded width, O padded output width.
+"""
+
+import abc
+from typing import TypedDict
+
+import chex
+import jax
+import jax.numpy as jnp
+
+# Stands where there is no symbol. Its one-hot vector is all zeros.
+NO_SYMBOL = -1
+
+
+class Batch(TypedDict):
+  """One-hot strings and answers."""
+
+  input: chex.Array
+  output: chex.Array
+
+
+class GeneralizationTask(abc.ABC):
+  """A task whose strings come in any length.
+
+  A batch's 'input' is one-hot, [B, T, input_size]; its 'output' is one-hot too,
+  [B, output_length(T), output_size], or [B, output_size] where the output has
+  length 1.
+  """
+
+  @abc.abstractmethod
+  def sample_batch(
+    self, rng: chex.PRNGKey, batch_size: int, length: int
+  ) -> Batch:
+    """Returns `batch_size` strings of `length` symbols and their answers."""
+
+  @property
+  @abc.abstractmethod
+  def input_size(self) -> int:
+    """Number of input symbols."""
+
+  @property
+  @abc.abstractmethod
+  def output_size(self) -> int:
+    """Number of output symbols."""
+
+  def output_length(self, input_length: int) -> int:
+    """Returns the number of output symbols for an input of that length."""
+    del input_length
+    return 1
+
+  def pointwise_loss_fn(
+    self, output: chex.Array, target: chex.Array
+  ) -> chex.Array:
+    """Returns the cross-entropy by class, in nats; sum over the last axis."""
+    return -target * jax.nn.log_softmax(output)
+
+  def accuracy_fn(self, output: chex.Array, target: chex.Array) -> chex.Array:
+    """Returns 1.0 where the highest logit is the target's class, else 0.0."""
+    is_right = jnp.argmax(output, -1) == jnp.argmax(target, -1)
+    return is_right.astype(jnp.float32)
+
+  def accuracy_mask(self, target: chex.Array) -> chex.Array:
+    """Returns 1.0 where an output symbol counts; shape of target less one."""
+    return jnp.ones(target.shape[:-1])
+
+
+class TokenTask(GeneralizationTask):
+  """A task that samples on the device and whose labels are a function.
+
+  Tokens are int32, right-aligned in a static width, `NO_SYMBOL` before the
+  start, so that one compiled program serves every length up to the width.
+  """
+
+  @abc.abstractmethod
+  def sample_tokens(
+    self,
+    rng: chex.PRNGKey,
+    batch_size: int,
+    length: int | jax.Array,
+    width: int,
+  ) -> jax.Array:
+    """Returns strings for `length`, right-aligned, int32 [B, W].
+
+    Args:
+      rng: The only source of randomness. The strings do not depend on `width`.
+      batch_size: B, static.
+      length: In [1, width]; may be traced.
+      width: W, static; at least `input_length(length)`.
+    """
+
+  @abc.abstractmethod
+  def solve(self, tokens: jax.Array) -> jax.Array:
+    """Returns the answers to right-aligned tokens [B, W].
+
+    Answers are int32 [B], or right-aligned [B, output_length(W)] where the
+    output is longer than one symbol. Deterministic, traceable, exact.
+    """
+
+  def input_length(self, length: int) -> int:
+    """Returns the number of symbols that `sample_tokens` makes for a length."""
+    return length
+
+  def sample_batch(
+    self, rng: chex.PRNGKey, batch_size: int, length: int
+  ) -> Batch:
+    """See base class; unpadded."""
+    tokens = self.sample_tokens(
+      rng, batch_size, length, self.input_length(length)
+    )
+    return {
+      'input': jax.nn.one_hot(tokens, self.input_size),
+      'output': jax.nn.one_hot(self.solve(tokens), self.output_size),
+    }
+
+
+def right_align(from_end_WxB: jax.Array, length: int | jax.Array) -> jax.Array:
+  """Returns tokens [B, W] from symbols counted from the string's end.
+
+  Drawing random symbols as [W, B], last symbol first, makes them independent
+  of W: a counter-based generator numbers its values row by row.
+
+  Args:
+    from_end_WxB: Row e holds the symbols e places before the last.
+    length: Symbols to keep.
+  """
+  place_Wx1 = jnp.arange(from_end_WxB.shape[0])[:, None]
+  kept = jnp.where(place_Wx1 < length, from_end_WxB, NO_SYMBOL)
+  return kept[::-1].T.astype(jnp.int32)
+
+
+def uniform_tokens(
+  rng: chex.PRNGKey,
+  batch_size: int,
+  length: int | jax.Array,
+  width: int,
+  num_symbols: int,
+) -> jax.Array:
+  """Returns uniform strings over `num_symbols` symbols, int32 [B, W]."""
+  return right_align(
+    jax.random.randint(rng, (width, batch_size), 0, num_symbols), length
+  )
