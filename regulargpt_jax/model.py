@@ -305,12 +305,13 @@ class RegularGPT(nn.Module):
     if tables is None:
       tables = self.tabulate(tokens_BxT.size)
     number_Bxn = tokens_BxT + 1  # As a string of one symbol, or of none.
+    answer_BxD = None
     for level in range(min(max_levels, len(tables) - 1)):
       number_Bxn = chunk_table.join(
         self._in_chunks(number_Bxn, 0), c.vocab_size, c.chunk_size**level
       )
       last_BxD = chunk_table.take_rows(tables[level + 1], number_Bxn[:, -1])
-      answer_BxD = self._answer(level, num_levels_B, last_BxD)
+      answer_BxD = self._answer(level, num_levels_B, last_BxD, answer_BxD)
     first_level = min(max_levels, len(tables) - 1)
     x_BxnxD = chunk_table.take_rows(tables[first_level], number_Bxn)
     present_Bxn = number_Bxn > 0
@@ -334,9 +335,7 @@ class RegularGPT(nn.Module):
         self._deterministic,
       ).reshape(batch, num_chunks, -1)
       present_Bxn = present_BxnxC[..., -1]
-      answer_BxD = self._answer(
-        level, num_levels_B, x_BxnxD[:, -1], answer_BxD if level else None
-      )
+      answer_BxD = self._answer(level, num_levels_B, x_BxnxD[:, -1], answer_BxD)
     return answer_BxD
 
   def _scan(self, tokens_BxT, num_levels_Bx1x1, max_levels):
@@ -421,7 +420,7 @@ class RegularGPT(nn.Module):
     )
     return x.reshape(x.shape[0], -1, chunk_size, *x.shape[2:])
 
-  def _answer(self, level, num_levels_B, last_BxD, before=None):
+  def _answer(self, level, num_levels_B, last_BxD, before):
     """The last position's state at level L - 1 of each string's own depth L."""
     if before is None:
       return last_BxD

@@ -1,0 +1,23 @@
+"""Tests compile many tiny programs: compile them quickly, and share them."""
+
+import os
+import tempfile
+
+# Inherited by the subprocesses that some tests start. Results do not depend on
+# the optimization level beyond rounding.
+os.environ['XLA_FLAGS'] = (
+  os.environ.get('XLA_FLAGS', '') + ' --xla_backend_optimization_level=0'
+)
+os.environ['JAX_PLATFORMS'] = 'cpu'
+os.environ.setdefault(
+  'JAX_COMPILATION_CACHE_DIR',
+  os.path.join(tempfile.gettempdir(), 'regulargpt_jax_tests'),
+)
+os.environ['JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS'] = '0.3'
+
+import hypothesis
+
+hypothesis.settings.register_profile(
+  'tests', deadline=None, derandomize=True, max_examples=20
+)
+hypothesis.settings.load_profile('tests')

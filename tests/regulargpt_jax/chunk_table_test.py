@@ -1,0 +1,59 @@
+"""Numbers of short strings, and look-ups with their gradient."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from regulargpt_jax import chunk_table
+
+
+def _strings(vocab_size, max_length):
+  """All strings in the order of their numbers: shorter first."""
+  for length in range(max_length + 1):
+    yield from itertools.product(range(vocab_size), repeat=length)
+
+
+@pytest.mark.parametrize(
+  ('vocab_size', 'length', 'chunk_size'),
+  [(1, 1, 2), (2, 1, 2), (2, 4, 2), (3, 2, 2), (2, 3, 3), (5, 1, 3)],
+)
+def test_split_lists_all_strings_and_join_inverts_it(
+  vocab_size, length, chunk_size
+):
+  parts = chunk_table.split(vocab_size, length, chunk_size)
+  part_strings = list(_strings(vocab_size, length))
+  wholes = list(_strings(vocab_size, length * chunk_size))
+  assert len(parts) == len(wholes)
+  assert len(wholes) == chunk_table.num_strings(vocab_size, length * chunk_size)
+  for whole, row in zip(wholes, parts, strict=True):
+    pieces = [part_strings[number] for number in row]
+    assert sum(pieces, ()) == whole
+    # Only what comes first may be short: the string is right-aligned.
+    padding = length * chunk_size - len(whole)
+    for piece in pieces:
+      assert len(piece) == max(0, length - padding)
+      padding = max(0, padding - length)
+  np.testing.assert_array_equal(
+    chunk_table.join(jnp.asarray(parts), vocab_size, length),
+    np.arange(len(wholes)),
+  )
+
+
+@pytest.mark.parametrize('num_rows', [3, 2000])
+def test_take_rows_has_the_gradient_of_indexing(num_rows):
+  rng = np.random.default_rng(0)
+  table = jnp.asarray(rng.normal(size=(num_rows, 4)), jnp.float32)
+  index = jnp.asarray(rng.integers(num_rows, size=(5, 7)))
+  weights = jnp.asarray(rng.normal(size=(5, 7, 4)), jnp.float32)
+  actual, expected = (
+    jax.value_and_grad(lambda t, f=f: (f(t, index) * weights).sum())(table)
+    for f in (chunk_table.take_rows, lambda t, i: t[i])
+  )
+  jax.tree.map(
+    lambda a, e: np.testing.assert_allclose(a, e, rtol=1e-5, atol=1e-5),
+    actual,
+    expected,
+  )

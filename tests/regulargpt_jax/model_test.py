@@ -1,0 +1,335 @@
+"""One function, three ways to compute it (contract C1)."""
+
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from regulargpt_jax import config as config_lib
+from regulargpt_jax import depth
+from regulargpt_jax import model as model_lib
+
+# Preset, chunk size, thickness, longest string, symbols, extra levels.
+_SHAPES = [
+  ('benchmark', 2, 1, 17, 2, 0),
+  ('benchmark', 2, 3, 9, 2, 1),
+  ('benchmark', 3, 2, 10, 4, 0),
+  ('benchmark', 17, 2, 20, 3, 1),
+  ('language', 2, 1, 9, 5, 1),
+  ('language', 18, 2, 20, 7, 0),
+]
+
+
+@functools.cache
+def _model(preset, chunk_size, thickness, vocab_size, **overrides):
+  """A tiny model whose every parameter matters, biases and norms too."""
+  config = config_lib.make_config(
+    preset,
+    vocab_size,
+    vocab_size,
+    chunk_size=chunk_size,
+    thickness=thickness,
+    embedding_dim=8,
+    num_heads=2,
+    **overrides,
+  )
+  model = model_lib.RegularGPT(config)
+  params = model.init(jax.random.key(0), jnp.zeros((1, 1), jnp.int32))
+  leaves, structure = jax.tree.flatten(params)
+  keys = jax.random.split(jax.random.key(1), len(leaves))
+  leaves = [
+    x + 0.3 * jax.random.normal(k, x.shape)
+    for x, k in zip(leaves, keys, strict=True)
+  ]
+  return model, jax.tree.unflatten(structure, leaves)
+
+
+def _tokens(lengths, width, vocab_size, seed=0):
+  """One random string of each length, right-aligned."""
+  symbols = np.random.default_rng(seed).integers(
+    vocab_size, size=(len(lengths), width)
+  )
+  places = np.arange(width, 0, -1)
+  return np.where(places <= np.array(lengths)[:, None], symbols, -1)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 3, 4))
+def _apply(model, params, tokens, path='reduce', extra_levels=0):
+  return model.apply(params, tokens, path, extra_levels)
+
+
+def _last_logits(model, params, tokens, path, extra_levels=0):
+  logits = _apply(model, params, tokens, path, extra_levels)
+  return logits if path == 'reduce' else logits[:, -1]
+
+
+def _all_logits_and_gradient(model, params, tokens, path, extra_levels):
+  @jax.jit
+  def f(params):
+    logits = model.apply(params, tokens, path, extra_levels)
+    answer = logits if path == 'reduce' else logits[:, -1]
+    return jnp.sum(jnp.sin(answer)), logits
+
+  (_, logits), gradient = jax.value_and_grad(f, has_aux=True)(params)
+  return logits, gradient
+
+
+def _assert_close(actual, expected, tolerance=1e-5):
+  """Trees agree within the tolerance of their largest entry, or of 1."""
+  largest = max(float(jnp.abs(x).max()) for x in jax.tree.leaves(expected))
+  chex.assert_trees_all_close(
+    actual, expected, rtol=0, atol=tolerance * max(1.0, largest)
+  )
+
+
+@pytest.mark.parametrize('shape', _SHAPES, ids=str)
+def test_paths_agree_padded_or_not(shape):
+  preset, chunk_size, thickness, longest, vocab_size, extra = shape
+  model, params = _model(preset, chunk_size, thickness, vocab_size)
+  lengths = range(1, longest + 1)
+  tokens = _tokens(lengths, longest + 3, vocab_size)
+  logits, gradients = {}, {}
+  for path in model_lib.PATHS:
+    logits[path], gradients[path] = _all_logits_and_gradient(
+      model, params, tokens, path, extra
+    )
+  present = (tokens >= 0)[..., None]
+  _assert_close(logits['scan'] * present, logits['reference'] * present)
+  _assert_close(logits['reduce'], logits['reference'][:, -1])
+  for path in ('scan', 'reduce'):
+    _assert_close(gradients[path], gradients['reference'])
+  # Every parameter has a part in it, or the comparison shows nothing.
+  for leaf in jax.tree.leaves(gradients['reference']):
+    assert jnp.abs(leaf).max() > 0
+
+  # The oracle on the bare string.
+  length = chunk_size + 1
+  alone = tokens[length - 1 : length, -length:]
+  expected = _last_logits(model, params, alone, 'reference', extra)
+  _assert_close(logits['reduce'][length - 1], expected[0])
+
+
+def test_depth_is_each_strings_own():
+  """A bare string goes through L(T) levels, and so does a padded one."""
+  model, params = _model('benchmark', 2, 1, 2)
+  apply = functools.partial(_apply, model)
+  lengths = [1, 3, 9]
+  tokens = _tokens(lengths, 9, 2)
+  own = apply(params, tokens, 'reduce', 0)
+  deepest = depth.depth(9, 2)
+  for i, length in enumerate(lengths):
+    missing = deepest - depth.depth(length, 2)
+    by_hand = apply(params, tokens[i : i + 1, -length:], 'reduce', 0)
+    _assert_close(own[i], by_hand[0])
+    if missing:
+      deeper = apply(params, tokens[i : i + 1], 'reduce', missing)
+      assert jnp.abs(deeper[0] - own[i]).max() > 1e-4
+
+
+@pytest.mark.parametrize('path', model_lib.PATHS)
+def test_extra_levels_may_be_traced(path):
+  model, params = _model('benchmark', 2, 1, 3)
+  tokens = _tokens([3, 6, 7], 7, 3)
+  traced = jax.jit(
+    lambda extra: model.apply(params, tokens, path, extra, max_extra_levels=2)
+  )
+  for extra in (0, 2):
+    expected = _apply(model, params, tokens, path, extra)
+    present = 1 if path == 'reduce' else (tokens >= 0)[..., None]
+    _assert_close(traced(jnp.int32(extra)) * present, expected * present)
+
+
+@pytest.mark.parametrize('preset', ['benchmark', 'language'])
+@pytest.mark.parametrize('thickness', [1, 2])
+def test_causal_and_the_last_output_sees_every_token(preset, thickness):
+  length = 11
+  model, params = _model(preset, 3, thickness, 4)
+  tokens = _tokens([length], length, 4)
+  changed = np.repeat(tokens, length, axis=0)
+  changed[np.arange(length), np.arange(length)] += 1
+  changed %= 4  # Row i differs from the string at position i only.
+  everything = np.concatenate([tokens, changed])
+  logits = _apply(model, params, everything, 'scan')
+  difference = jnp.abs(logits[1:] - logits[:1]).max(-1)
+  for i in range(length):
+    assert difference[i, :i].max(initial=0) == 0, 'a later token leaked'
+    assert difference[i, i] > 0
+  last = _apply(model, params, everything, 'reduce')
+  assert jnp.abs(last[1:] - last[:1]).max(-1).min() > 1e-6
+
+
+def test_nothing_depends_on_how_far_it_was_padded():
+  model, params = _model('benchmark', 2, 1, 2)
+  tokens = _tokens([5, 6], 6, 2)
+  expected = _apply(model, params, tokens)
+  for width in (7, 8, 33):
+    wide = np.full((2, width), -1)
+    wide[:, -6:] = tokens
+    _assert_close(_apply(model, params, wide), expected, 1e-6)
+
+
+def test_tables_change_nothing():
+  """Few distinct chunks: shared tables, own tables and none agree."""
+  model, params = _model('benchmark', 2, 1, 2)
+  tokens = _tokens([1, 2, 5, 8, 15, 16], 16, 2)
+
+  @functools.partial(jax.jit, static_argnums=1)
+  def loss(params, num_symbols):
+    tables = model.apply(params, num_symbols, method='tabulate')
+    logits = model.apply(params, tokens, tables=tables)
+    return jnp.sum(jnp.sin(logits)), (logits, len(tables))
+
+  results = {}
+  for num_symbols in (0, 200, 10**4):
+    results[num_symbols] = jax.value_and_grad(loss, has_aux=True)(
+      params, num_symbols
+    )
+  num_tables = [aux[1] for (_, aux), _ in results.values()]
+  assert num_tables == [1, 3, 4]
+  (_, (expected, _)), expected_gradient = results[0]
+  for (_, (logits, _)), gradient in results.values():
+    _assert_close(logits, expected)
+    _assert_close(gradient, expected_gradient)
+
+
+def test_intermediates_of_reduce_are_those_of_scan():
+  model, params = _model('benchmark', 2, 2, 3)
+  tokens = _tokens([8], 8, 3)
+  scan, tree = (
+    jax.jit(functools.partial(model.apply, path=path, mutable='intermediates'))(
+      params, tokens
+    )[1]
+    for path in ('scan', 'reduce')
+  )
+  for k in range(2):
+    scan_block = scan['intermediates'][f'block_{k}']
+    tree_block = tree['intermediates'][f'block_{k}']
+    assert set(scan_block) == {
+      'attention_weights',
+      'attention',
+      'ffn',
+      'output',
+    }
+    for name in ('ffn', 'output'):
+      (all_positions,) = scan_block[name]  # [levels, B, T, D].
+      for level, kept in enumerate(tree_block[name]):
+        # The last block keeps one position in each chunk.
+        stride = 2 ** (level + (k == 1))
+        expected = all_positions[level, 0, stride - 1 :: stride]
+        _assert_close(kept.reshape(-1, 8), expected)
+
+
+def test_dropout_is_seeded_and_off_by_default():
+  model, params = _model('benchmark', 2, 1, 2, dropout_rate=0.5)
+  tokens = _tokens([9], 9, 2)
+  for path in ('scan', 'reduce'):
+    apply = jax.jit(
+      lambda seed, path=path: model.apply(
+        params, tokens, path, rngs={'dropout': jax.random.key(seed)}
+      )
+    )
+    chex.assert_trees_all_equal(apply(0), apply(0))
+    assert jnp.abs(apply(0) - apply(1)).max() > 0
+  # Off without a key: the paths, which draw different masks, agree.
+  reduce = _apply(model, params, tokens, 'reduce')
+  _assert_close(reduce, _apply(model, params, tokens, 'scan')[:, -1])
+
+
+@pytest.mark.parametrize('path', model_lib.PATHS)
+def test_bfloat16_is_close_and_parameters_stay_float32(path):
+  exact, params = _model('benchmark', 2, 1, 2)
+  coarse, _ = _model('benchmark', 2, 1, 2, dtype=jnp.bfloat16)
+  tokens = _tokens([3], 3, 2)
+  own = coarse.init(jax.random.key(0), tokens)
+  assert {x.dtype for x in jax.tree.leaves(own)} == {jnp.dtype('float32')}
+  actual = _last_logits(coarse, params, tokens, path)
+  assert actual.dtype == jnp.float32
+  _assert_close(actual, _last_logits(exact, params, tokens, path), 0.1)
+
+
+def test_remat_changes_nothing():
+  plain, params = _model('benchmark', 2, 1, 2)
+  remat, _ = _model('benchmark', 2, 1, 2, remat=True)
+  tokens = _tokens([9, 5], 9, 2)
+  chex.assert_trees_all_close(
+    _all_logits_and_gradient(plain, params, tokens, 'scan', 1),
+    _all_logits_and_gradient(remat, params, tokens, 'scan', 1),
+    atol=1e-5,
+  )
+
+
+def _num_parameters(preset, vocab_size, output_size, **overrides):
+  config = config_lib.make_config(preset, vocab_size, output_size, **overrides)
+  model = model_lib.RegularGPT(config)
+  shapes = jax.eval_shape(
+    lambda: model.init(jax.random.key(0), jnp.zeros((1, 1), jnp.int32))
+  )
+  return sum(x.size for x in jax.tree.leaves(shapes))
+
+
+def test_parameter_counts():
+  assert _num_parameters('benchmark', 2, 2) == 790_034
+  for thickness, millions in ((6, 81), (12, 124)):
+    count = _num_parameters(
+      'language', 50257, 50257, thickness=thickness, chunk_size=128
+    )
+    assert round(count / 1e6) == millions
+
+
+@pytest.mark.parametrize(
+  ('field', 'value'),
+  [
+    ('chunk_size', 1),
+    ('thickness', 0),
+    ('num_heads', 3),
+    ('norm', 'batch'),
+    ('dropout_rate', 1.0),
+  ],
+)
+def test_bad_hyperparameters_are_named(field, value):
+  with pytest.raises(ValueError, match=field):
+    config_lib.make_config('benchmark', 2, 2, **{field: value})
+
+
+def test_unknown_preset_and_path_list_the_known_ones():
+  with pytest.raises(ValueError, match='benchmark, language'):
+    config_lib.make_config('other', 2, 2)
+  model, params = _model('benchmark', 2, 1, 2)
+  with pytest.raises(ValueError, match='reference, scan, reduce'):
+    model.apply(params, jnp.zeros((1, 2), jnp.int32), 'other')
+
+
+def test_scan_never_holds_a_square_matrix():
+  """No intermediate of the gradient grows with the square of the length."""
+  model, params = _model('benchmark', 2, 1, 2)
+  length = 512
+
+  def loss(params, tokens):
+    return model.apply(params, tokens, 'scan').sum()
+
+  jaxpr = jax.make_jaxpr(jax.grad(loss))(
+    params, jnp.zeros((1, length), jnp.int32)
+  )
+  largest = 0
+  jaxprs = [jaxpr.jaxpr]
+  while jaxprs:
+    current = jaxprs.pop()
+    jaxprs.extend(_inner_jaxprs(current))
+    for equation in current.eqns:
+      for variable in equation.outvars:
+        largest = max(largest, variable.aval.size)
+  assert largest < length**2
+
+
+def _inner_jaxprs(jaxpr):
+  for equation in jaxpr.eqns:
+    for value in jax.tree.leaves(
+      list(equation.params.values()),
+      is_leaf=lambda v: hasattr(v, 'eqns') or hasattr(v, 'jaxpr'),
+    ):
+      inner = getattr(value, 'jaxpr', value)
+      if hasattr(inner, 'eqns'):
+        yield inner
