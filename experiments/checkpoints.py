@@ -5,9 +5,13 @@ of its files is written beside it, and only then does it count. A checkpoint
 whose files do not match the list is passed over, and the one before is used.
 """
 
+import contextlib
 import hashlib
 import json
 import os
+import shutil
+import sys
+import time
 
 import chex
 import jax
@@ -17,6 +21,8 @@ from experiments import config as config_lib
 from experiments import progress
 
 _MAX_TO_KEEP = 3
+# How Orbax marks a folder that it is still writing.
+_UNFINISHED = '.orbax-checkpoint-tmp'
 
 
 class Checkpoints:
@@ -46,16 +52,28 @@ class Checkpoints:
     Raises:
       OSError: If it cannot be written; those before it are untouched.
     """
+    size = sum(x.nbytes for x in jax.tree.leaves(state))
+    needed = 1.2 * size + 2**20
+    free = shutil.disk_usage(self._folder).free
+    if free < needed:
+      raise OSError(
+        f'Cannot save step {step} in {self._folder}: no space left (needs'
+        f' {needed / 1e6:.1f} MB, {free / 1e6:.1f} MB are free).'
+      )
     try:
       # A checkpoint of this step that does not count is in the way.
       if step in self._manager.all_steps():
         self._manager.delete(step)
-      self._manager.save(step, args=ocp.args.StandardSave(state), force=True)
-      self._manager.wait_until_finished()
+      with _silent_stderr():
+        self._manager.save(step, args=ocp.args.StandardSave(state), force=True)
+        self._manager.wait_until_finished()
       sums = json.dumps(self._checksums(step))
       config_lib.write_atomically(self._list_path(step), sums)
       self._remove_lists_without_checkpoint()
     except Exception as error:  # Orbax and tensorstore raise many kinds.
+      for name in os.listdir(self._folder):
+        if name.endswith(_UNFINISHED):
+          shutil.rmtree(os.path.join(self._folder, name), ignore_errors=True)
       raise OSError(
         f'Cannot save step {step} in {self._folder}: {_first_line(error)}'
       ) from error
@@ -127,6 +145,28 @@ class Checkpoints:
     for name in os.listdir(self._folder):
       if name.endswith('.sha256.json') and name not in kept:
         os.unlink(os.path.join(self._folder, name))
+
+
+@contextlib.contextmanager
+def _silent_stderr():
+  """Keeps Orbax from printing tracebacks of an error that it also raises.
+
+  They come from threads, some of them native, and some a moment later.
+  """
+  sys.stderr.flush()
+  kept = os.dup(2)
+  nowhere = os.open(os.devnull, os.O_WRONLY)
+  os.dup2(nowhere, 2)
+  os.close(nowhere)
+  try:
+    yield
+  except Exception:
+    time.sleep(1.0)
+    raise
+  finally:
+    sys.stderr.flush()
+    os.dup2(kept, 2)
+    os.close(kept)
 
 
 def _first_line(error: Exception) -> str:

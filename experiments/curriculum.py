@@ -62,6 +62,8 @@ class ReverseExponentialCurriculum(Curriculum):
       seed: Of the draws.
     """
     super().__init__(seed)
+    if tau <= 0:
+      raise ValueError(f'tau must be positive, got {tau}.')
     self._values = tuple(values)
     log_weights = np.array(self._values) * np.log(tau)
     weights = np.exp(log_weights - log_weights.max())
@@ -96,6 +98,11 @@ class RegularIncreaseCurriculum(Curriculum):
       seed: Of the draws.
     """
     super().__init__(seed)
+    if increase_frequency < 1 or increase_amount < 1:
+      raise ValueError(
+        'increase_frequency and increase_amount must be at least 1, got'
+        f' {increase_frequency} and {increase_amount}.'
+      )
     self._initial_sequence_length = initial_sequence_length
     self._increase_frequency = increase_frequency
     self._increase_amount = increase_amount

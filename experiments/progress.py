@@ -24,12 +24,14 @@ def timed(doing: str) -> Iterator[None]:
 
 def bar(total: int, initial: int, what: str, unit: str) -> tqdm.tqdm:
   """Returns a progress bar with its rate and the time left."""
+  # A log file gets a line now and then; a terminal, a bar that moves.
+  interval = 0.5 if sys.stderr.isatty() else 15.0
   return tqdm.tqdm(
     total=total,
     initial=initial,
     desc=what,
     unit=unit,
     dynamic_ncols=True,
-    mininterval=0.5,
+    mininterval=interval,
     smoothing=0.1,
   )

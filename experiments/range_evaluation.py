@@ -73,8 +73,11 @@ def evaluate(
         with progress.timed(
           f'Compiling the evaluation of strings of up to {width} symbols'
         ):
-          program = functools.partial(accuracy_of, width=width)
-          programs[width] = jax.jit(program).lower(*arguments).compile()
+          programs[width] = (
+            jax.jit(accuracy_of, static_argnums=4)
+            .lower(*arguments, width)
+            .compile()
+          )
       accuracies.append(np.asarray(programs[width](*arguments)))
       bar.update()
   return np.stack(accuracies, axis=-1)

@@ -149,7 +149,7 @@ def make_step(
     (loss, accuracy), grads = jax.value_and_grad(loss_fn, has_aux=True)(
       state.params, rng, length
     )
-    is_finite = jnp.isfinite(loss) & jnp.isfinite(optax.global_norm(grads))
+    is_finite = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(grads))
     goes_on = is_finite & (state.diverged_at < 0)
     updates, new_optimizer = optimizer.update(grads, state.optimizer)
     rate = run.learning_rate * schedule(step)
@@ -244,6 +244,11 @@ def train(
     bar_updated = time.perf_counter()
     for step in range(first_step, experiment.training_steps):
       length = curriculum.sample_sequence_length(step)
+      if not 1 <= length <= experiment.sequence_length:
+        raise ValueError(
+          f'The curriculum drew length {length}, outside 1..sequence_length'
+          f' ({experiment.sequence_length}).'
+        )
       width = buckets.bucket_of(builders.input_length(task, length), widths)
       state = steps(state, runs, jnp.int32(length), width)
       done = step + 1
@@ -301,6 +306,7 @@ def _caught_signals():
   def catch(signal_number: int, frame: Any) -> None:
     del frame
     received.append(signal_number)
+    progress.say(f'{signal.Signals(signal_number).name}: saving, then exiting.')
 
   try:
     old = {s: signal.signal(s, catch) for s in (signal.SIGTERM, signal.SIGINT)}

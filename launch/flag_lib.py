@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 import dataclasses
 import json
 import os
+import signal
 import sys
 from typing import Any
 
@@ -11,6 +12,10 @@ from absl import app, flags, logging
 import jax
 
 from experiments import config, training
+
+# The flags defined here belong to the launcher that asks for them: its --help
+# shows them.
+flags.disclaim_key_flags()
 
 # Exit statuses: 1 for an error, 128 + the signal after a signal that saved.
 _ERROR = 1
@@ -100,6 +105,8 @@ def run(main: Callable[[], None]) -> None:
     except training.RunInterruptedError as error:
       print(error, file=sys.stderr)
       sys.exit(128 + error.signal_number)
+    except KeyboardInterrupt:
+      sys.exit(128 + signal.SIGINT)
     except (ValueError, OSError, training.DivergedError) as error:
       print(f'Error: {error}', file=sys.stderr)
       sys.exit(_ERROR)

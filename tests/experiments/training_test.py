@@ -1,0 +1,349 @@
+"""The training loop: what it computes, compiles, writes and refuses."""
+
+import dataclasses
+import json
+import os
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from experiments import (
+  builders,
+  checkpoints,
+  config,
+  metrics,
+  range_evaluation,
+  run,
+  training,
+)
+
+_TINY = config.Experiment(
+  embedding_dim=8,
+  num_heads=2,
+  sequence_length=5,
+  batch_size=4,
+  training_steps=6,
+  max_range_test_length=9,
+  range_test_batch_size=4,
+  log_every=2,
+  checkpoint_every=2,
+)
+
+
+def _train(experiment, workdir):
+  task = builders.make_task(experiment)
+  model = builders.make_model(experiment, task)
+  return training.train(experiment, str(workdir), task, model)
+
+
+@pytest.fixture
+def compilations():
+  """Names of the programs that JAX compiles or finds in its cache."""
+  names = []
+
+  def listen(event, duration, fun_name='', **_):
+    del duration
+    if event == '/jax/core/compile/backend_compile_duration':
+      names.append(fun_name)
+
+  jax.monitoring.register_event_duration_secs_listener(listen)
+  yield names
+  jax.monitoring.unregister_event_duration_listener(listen)
+
+
+def test_one_program_a_depth(compilations, tmp_path):
+  """Training on 1..40 compiles 6 steps; evaluating 1..500 compiles 9."""
+  experiment = dataclasses.replace(
+    _TINY,
+    sequence_length=40,
+    training_steps=120,
+    max_range_test_length=500,
+    range_test_batch_size=2,
+    smallest_bucket=1,
+    log_every=0,
+    checkpoint_every=0,
+  )
+  params = _train(experiment, tmp_path)
+  steps = [name for name in compilations if 'train_step' in name]
+  assert len(steps) == 6, compilations
+  compilations.clear()
+  task = builders.make_task(experiment)
+  model = builders.make_model(experiment, task)
+  accuracies = range_evaluation.evaluate(experiment, task, model, params)
+  assert accuracies.shape == (1, 500)
+  tests = [name for name in compilations if 'accuracy_of' in name]
+  assert len(tests) == 9, compilations
+
+
+def test_a_step_is_adam_behind_clipping():
+  """Against optax's own chain, one run, one batch, by hand."""
+  experiment = dataclasses.replace(_TINY, learning_rate=0.01)
+  task = builders.make_task(experiment)
+  model = builders.make_model(experiment, task)
+  runs = training.make_runs(experiment)
+  state = training.init_state(model, runs)
+  params = jax.tree.map(lambda x: x[0], state.params)
+  optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(0.01))
+  optimizer_state = optimizer.init(params)
+  step = jax.jit(training.make_step(experiment, task, model, width=5))
+
+  @jax.jit
+  def by_hand(params, optimizer_state, i):
+    rng = jax.random.fold_in(jax.random.key(experiment.seed), i)
+    tokens = task.sample_tokens(jax.random.split(rng, 3)[0], 4, 5, 5)
+
+    def loss_fn(params):
+      log_p = jax.nn.log_softmax(model.apply(params, tokens))
+      return -log_p[jnp.arange(4), task.solve(tokens)].mean()
+
+    loss, grads = jax.value_and_grad(loss_fn)(params)
+    updates, optimizer_state = optimizer.update(grads, optimizer_state)
+    return optax.apply_updates(params, updates), optimizer_state, loss
+
+  total = 0.0
+  for i in range(3):
+    state = step(state, runs, jnp.int32(5))
+    params, optimizer_state, loss = by_hand(params, optimizer_state, i)
+    total += loss
+  chex.assert_trees_all_close(
+    jax.tree.map(lambda x: x[0], state.params), params, atol=1e-5
+  )
+  np.testing.assert_allclose(state.loss_sum[0], total, rtol=1e-5)
+  assert int(state.step) == 3
+
+
+def test_runs_do_not_disturb_each_other():
+  """Run i among others equals run i alone, also where a run diverges."""
+  task = builders.make_task(_TINY)
+  model = builders.make_model(_TINY, task)
+  runs = training.Runs(
+    seed=jnp.array([0, 1, 0], jnp.uint32),
+    model_init_seed=jnp.array([0, 5, 0], jnp.uint32),
+    learning_rate=jnp.array([1e-3, 1e-2, jnp.inf]),
+  )
+  step = jax.jit(training.make_step(_TINY, task, model, width=5))
+
+  def trained(runs):
+    state = training.init_state(model, runs)
+    for length in (5, 3, 4):
+      state = step(state, runs, jnp.int32(length))
+    return state
+
+  together = trained(runs)
+  for i in range(2):
+    alone = trained(jax.tree.map(lambda x, i=i: x[i : i + 1], runs))
+    chex.assert_trees_all_close(
+      jax.tree.map(lambda x, i=i: x[i], together.params),
+      jax.tree.map(lambda x: x[0], alone.params),
+      atol=1e-5,
+    )
+  np.testing.assert_array_equal(together.diverged_at, [-1, -1, 1])
+
+
+def test_divergence_is_reported_and_the_last_good_checkpoint_kept(tmp_path):
+  experiment = dataclasses.replace(_TINY, learning_rate=1e30)
+  with pytest.raises(training.DivergedError, match='step 2'):
+    _train(experiment, tmp_path)
+  with pytest.raises(training.DivergedError, match='step 2'):
+    _train(experiment, tmp_path)
+  warm = dataclasses.replace(
+    _TINY, learning_rate=1e30, warmup_steps=6, checkpoint_every=1
+  )
+  with pytest.raises(training.DivergedError, match='step 3'):
+    _train(warm, tmp_path / 'warm')
+  task = builders.make_task(warm)
+  model = builders.make_model(warm, task)
+  state = training.init_state(model, training.make_runs(warm))
+  step, kept = checkpoints.Checkpoints(tmp_path / 'warm').restore(state)
+  assert step == 2
+  assert all(jnp.isfinite(x).all() for x in jax.tree.leaves(kept.params))
+
+
+def test_extra_levels_and_dropout_train(tmp_path):
+  experiment = dataclasses.replace(
+    _TINY, max_extra_levels=2, dropout_rate=0.1, precision='bfloat16'
+  )
+  _train(experiment, tmp_path)
+  assert all(np.isfinite(line['loss']) for line in metrics.read(str(tmp_path)))
+
+
+@pytest.mark.parametrize(
+  ('schedule', 'warmup', 'expected'),
+  [
+    ('constant', 0, [1, 1, 1, 1]),
+    ('constant', 50, [0, 0.5, 1, 1]),
+    ('cosine', 50, [0, 0.5, 1, 0.5]),
+  ],
+)
+def test_schedules(schedule, warmup, expected):
+  experiment = dataclasses.replace(
+    _TINY, training_steps=150, schedule=schedule, warmup_steps=warmup
+  )
+  factor = builders.make_schedule(experiment)
+  actual = [float(factor(step)) for step in (0, 25, 50, 100)]
+  np.testing.assert_allclose(actual, expected, atol=1e-6)
+
+
+def _read(workdir, name):
+  with open(os.path.join(workdir, name), encoding='utf-8') as f:
+    return f.read()
+
+
+def test_same_command_same_result_and_what_is_written(tmp_path, capsys):
+  for name in ('first', 'second'):
+    run.train_and_evaluate(_TINY, str(tmp_path / name))
+  printed = capsys.readouterr().out
+  assert 'accuracy, lengths 6..9 (score)' in printed
+  first, second = tmp_path / 'first', tmp_path / 'second'
+  assert f'plot: {first}/range_evaluation.png' in printed
+  for name in ('metrics.jsonl', 'range_evaluation.csv'):
+    assert _read(first, name) == _read(second, name)
+  lines = metrics.read(str(first))
+  assert [line['step'] for line in lines] == [2, 4, 6]
+  saved = json.loads(_read(first, 'config.json'))
+  assert config.Experiment(**saved['experiment']) == _TINY
+  assert saved['environment']['jax'] == jax.__version__
+  evaluation = json.loads(_read(first, 'range_evaluation.json'))
+  accuracy = list(evaluation['accuracy'].values())
+  assert len(accuracy) == 9
+  np.testing.assert_allclose(
+    evaluation['summary']['score'], np.mean(accuracy[5:])
+  )
+  # Run again: nothing left to train, the same table.
+  run.train_and_evaluate(_TINY, str(first))
+  assert capsys.readouterr().out.split('plot')[0] in printed
+  # Evaluating from the checkpoint gives what the run itself gave.
+  run.evaluate(str(first), str(tmp_path / 'again'))
+  assert _read(tmp_path / 'again', 'range_evaluation.csv') == _read(
+    first, 'range_evaluation.csv'
+  )
+
+
+def test_another_experiment_in_the_workdir_is_refused(tmp_path):
+  workdir = str(tmp_path)
+  config.claim_workdir(_TINY, workdir)
+  before = _read(workdir, 'config.json')
+  other = dataclasses.replace(_TINY, learning_rate=0.5, chunk_size=3)
+  with pytest.raises(ValueError, match=r'chunk_size=2.*learning_rate=0\.001'):
+    run.train_and_evaluate(other, workdir)
+  assert os.listdir(workdir) == ['config.json']
+  assert _read(workdir, 'config.json') == before
+
+
+def test_a_folder_with_other_files_is_refused(tmp_path):
+  (tmp_path / 'thesis.tex').write_text('precious')
+  with pytest.raises(ValueError, match='files but no'):
+    run.train_and_evaluate(_TINY, str(tmp_path))
+  assert os.listdir(tmp_path) == ['thesis.tex']
+
+
+def _damage(workdir, step):
+  folder = workdir / 'checkpoints' / str(step)
+  victim = max(
+    (p for p in folder.rglob('*') if p.is_file()),
+    key=lambda p: p.stat().st_size,
+  )
+  contents = bytearray(victim.read_bytes())
+  return victim, contents
+
+
+@pytest.mark.parametrize('kind', ['truncated', 'flipped', 'missing'])
+def test_a_damaged_checkpoint_is_passed_over(kind, tmp_path, capfd):
+  expected = _train(_TINY, tmp_path)
+  victim, contents = _damage(tmp_path, 6)
+  if kind == 'missing':
+    victim.unlink()
+  else:
+    if kind == 'truncated':
+      contents = contents[: len(contents) // 2]
+    else:
+      contents[len(contents) // 2] ^= 1
+    victim.write_bytes(contents)
+  actual = _train(_TINY, tmp_path)
+  said = capfd.readouterr().err
+  assert 'Checkpoint 6 is damaged' in said
+  assert 'Resuming from step 4' in said
+  chex.assert_trees_all_equal(actual, expected)
+
+
+def test_nothing_but_damaged_checkpoints_is_an_error(tmp_path):
+  _train(_TINY, tmp_path)
+  for step in (2, 4, 6):
+    victim, _ = _damage(tmp_path, step)
+    victim.write_bytes(b'')
+  with pytest.raises(OSError, match='damaged'):
+    _train(_TINY, tmp_path)
+
+
+def test_a_second_process_is_kept_out(tmp_path):
+  with run._locked(str(tmp_path)), pytest.raises(OSError, match='Another'):
+    run.train_and_evaluate(_TINY, str(tmp_path))
+
+
+@pytest.mark.parametrize(
+  ('fields', 'message'),
+  [
+    ({'task': 'parity'}, 'cycle_navigation, even_pairs'),
+    ({'architecture': 'gpt'}, 'regular_gpt'),
+    ({'curriculum': 'steep'}, 'uniform'),
+    ({'preset': 'gpt3'}, 'benchmark, language'),
+    ({'embedding_dim': 10, 'num_heads': 3}, r'embedding_dim \(10\).*num_heads'),
+    ({'chunk_size': 1}, 'chunk_size must be at least 2'),
+    ({'sequence_length': 0}, 'sequence_length must be at least 1'),
+    ({'max_range_test_length': -3}, 'max_range_test_length must be at least 1'),
+    ({'learning_rate': -1.0}, 'learning_rate must be positive'),
+    ({'learning_rate': float('nan')}, 'learning_rate must be positive'),
+    ({'dropout_rate': 1.5}, 'dropout_rate'),
+    ({'precision': 'float8'}, 'float32, bfloat16'),
+    ({'warmup_steps': 7}, 'warmup_steps'),
+    ({'task_params': {'probability': 2}}, 'probability'),
+    ({'task_params': {'p': 0.5}}, 'task_params'),
+    ({'curriculum': 'fixed', 'curriculum_params': {'sequence_length': 8}}, '8'),
+    ({'curriculum_params': {'values': [0]}}, 'length 0'),
+  ],
+)
+def test_bad_input_is_one_clear_line(fields, message, tmp_path):
+  workdir = tmp_path / 'run'
+  with pytest.raises(ValueError, match=message) as caught:
+    run.train_and_evaluate(dataclasses.replace(_TINY, **fields), str(workdir))
+  assert len(str(caught.value).splitlines()) == 1
+
+
+def test_evaluating_what_is_not_there(tmp_path):
+  with pytest.raises(ValueError, match='holds no experiment'):
+    run.evaluate(str(tmp_path))
+  config.claim_workdir(_TINY, str(tmp_path))
+  with pytest.raises(OSError, match='no checkpoint'):
+    run.evaluate(str(tmp_path))
+  (tmp_path / 'config.json').write_text('{"experiment": {')
+  with pytest.raises(ValueError, match='Cannot read'):
+    run.evaluate(str(tmp_path))
+
+
+@pytest.mark.parametrize('name', ['parity_check', 'even_pairs'])
+def test_tiny_model_generalizes(name, tmp_path):
+  """Trained on 1..8, above 95% on 9..40."""
+  experiment = dataclasses.replace(
+    _TINY,
+    task=name,
+    embedding_dim=32,
+    num_heads=4,
+    sequence_length=8,
+    batch_size=64,
+    training_steps=600,
+    learning_rate=2e-3,
+    max_extra_levels=2,
+    max_range_test_length=40,
+    range_test_batch_size=128,
+    log_every=0,
+    checkpoint_every=0,
+  )
+  params = _train(experiment, tmp_path)
+  task = builders.make_task(experiment)
+  model = builders.make_model(experiment, task)
+  accuracies = range_evaluation.evaluate(experiment, task, model, params)[0]
+  assert range_evaluation.score(accuracies, 8) > 0.95

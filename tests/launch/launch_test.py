@@ -1,0 +1,197 @@
+"""The commands as a user runs them, in processes of their own."""
+
+import json
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+_REPOSITORY = pathlib.Path(__file__).parents[2]
+_TINY = (
+  '--embedding_dim=8',
+  '--num_heads=2',
+  '--sequence_length=5',
+  '--batch_size=4',
+  '--max_range_test_length=9',
+  '--range_test_batch_size=4',
+)
+_LONG = (*_TINY, '--training_steps=3000', '--checkpoint_every=100')
+
+
+def _start(command, *flags, **kwargs):
+  return subprocess.Popen(
+    [sys.executable, '-m', f'launch.{command}', *flags],
+    cwd=_REPOSITORY,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.PIPE,
+    text=True,
+    **kwargs,
+  )
+
+
+def _run(command, *flags, **kwargs):
+  process = _start(command, *flags, **kwargs)
+  stdout, stderr = process.communicate(timeout=300)
+  return process.returncode, stdout, stderr
+
+
+def _last_line(text):
+  return text.strip().splitlines()[-1]
+
+
+def _checkpoints(workdir):
+  return list((workdir / 'checkpoints').glob('*.sha256.json'))
+
+
+def _wait_for_checkpoints(process, workdir, number):
+  deadline = time.monotonic() + 120
+  while len(_checkpoints(workdir)) < number:
+    assert process.poll() is None, process.communicate()
+    assert time.monotonic() < deadline
+    time.sleep(0.01)
+
+
+def _results(workdir):
+  """What is written for people, which must be the same to the letter."""
+  return (
+    (workdir / 'metrics.jsonl').read_text(),
+    (workdir / 'range_evaluation.csv').read_text(),
+  )
+
+
+@pytest.fixture(scope='module')
+def undisturbed(tmp_path_factory):
+  workdir = tmp_path_factory.mktemp('undisturbed') / 'run'
+  status, stdout, stderr = _run('train', *_LONG, f'--workdir={workdir}')
+  assert status == 0, stderr
+  assert 'score' in stdout
+  return workdir
+
+
+def test_killed_and_resumed_equals_undisturbed(undisturbed, tmp_path):
+  workdir = tmp_path / 'run'
+  command = ('train', *_LONG, f'--workdir={workdir}')
+  for number in (1, 2):
+    process = _start(*command)
+    _wait_for_checkpoints(process, workdir, number)
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+  status, _, stderr = _run(*command)
+  assert status == 0, stderr
+  assert 'Resuming from step' in stderr
+  assert _results(workdir) == _results(undisturbed)
+  _assert_same_parameters(workdir, undisturbed)
+
+
+def _assert_same_parameters(*workdirs):
+  """Compares the arrays in the last checkpoints, in a fresh process."""
+  program = """
+import sys, chex, jax
+from experiments import builders, checkpoints, config, training
+states = []
+for workdir in sys.argv[1:]:
+  experiment = config.load(workdir)
+  task = builders.make_task(experiment)
+  model = builders.make_model(experiment, task)
+  like = training.init_state(model, training.make_runs(experiment))
+  states.append(checkpoints.Checkpoints(workdir).restore(like))
+chex.assert_trees_all_equal(*states)
+"""
+  subprocess.run(
+    [sys.executable, '-c', program, *map(str, workdirs)],
+    cwd=_REPOSITORY,
+    check=True,
+  )
+
+
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_says_how_to_go_on(number, undisturbed, tmp_path):
+  workdir = tmp_path / 'run'
+  command = ('train', *_LONG, f'--workdir={workdir}')
+  process = _start(*command)
+  _wait_for_checkpoints(process, workdir, 1)
+  process.send_signal(number)
+  _, stderr = process.communicate(timeout=60)
+  assert process.returncode == 128 + number
+  assert 'Run the same command again' in _last_line(stderr)
+  assert 'Traceback' not in stderr
+  status, _, stderr = _run(*command)
+  assert status == 0, stderr
+  assert _results(workdir) == _results(undisturbed)
+
+
+def test_evaluate_command(undisturbed, tmp_path):
+  status, stdout, stderr = _run(
+    'evaluate',
+    f'--workdir={undisturbed}',
+    f'--output_dir={tmp_path}',
+    '--max_range_test_length=12',
+    '--task_params={"probability": 0.1}',
+  )
+  assert status == 0, stderr
+  assert 'lengths 6..12' in stdout
+  results = json.loads((tmp_path / 'range_evaluation.json').read_text())
+  assert results['experiment']['task_params'] == {'probability': 0.1}
+  assert (tmp_path / 'range_evaluation.png').stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+  ('flags', 'message'),
+  [
+    (('--task=parity',), 'Unknown task'),
+    (('--embedding_dim=10', '--num_heads=3'), 'num_heads'),
+    (('--task_params={',), 'task_params'),
+    (('--chunk_sise=3',), 'chunk_sise'),
+    (('parity_check',), 'parity_check'),
+  ],
+)
+def test_bad_input_exits_with_one_clear_line(flags, message, tmp_path):
+  workdir = tmp_path / 'run'
+  status, stdout, stderr = _run('train', *_TINY, *flags, f'--workdir={workdir}')
+  assert status != 0
+  assert message in stdout + stderr
+  assert 'Traceback' not in stderr
+  assert not workdir.exists()
+
+
+def test_no_space_left_is_one_line_and_nothing_half_written(tmp_path):
+  """A limit on the size of files fails writes as a full disk does."""
+  workdir = tmp_path / 'run'
+
+  def limit():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))
+
+  environment = {**os.environ, 'JAX_ENABLE_COMPILATION_CACHE': 'false'}
+  status, _, stderr = _run(
+    'train',
+    *_TINY,
+    '--training_steps=50',
+    f'--workdir={workdir}',
+    preexec_fn=limit,
+    env=environment,
+  )
+  assert status == 1
+  assert _last_line(stderr).startswith('Error: Cannot save step 50')
+  assert 'Traceback' not in stderr
+  assert not _checkpoints(workdir)
+  # With room again, the same command goes on to the end.
+  status, stdout, stderr = _run(
+    'train', *_TINY, '--training_steps=50', f'--workdir={workdir}'
+  )
+  assert status == 0, stderr
+  assert 'score' in stdout
+
+
+@pytest.mark.parametrize('command', ['train', 'evaluate'])
+def test_help_names_every_flag_of_its_own(command):
+  _, stdout, _ = _run(command, '--help')
+  assert '--workdir' in stdout
+  assert '--max_range_test_length' in stdout
+  assert 'python -m launch.' in stdout
