@@ -165,7 +165,8 @@ def floor_sqrt(bits_BxN: jax.Array) -> jax.Array:
   need not travel; only the sign of the last remainder has to be exact.
   """
   num_bits = bits_BxN.shape[1]
-  num_limbs = -(-num_bits // (2 * _LIMB_BITS))  # Of the root.
+  # Of the root; an estimate reads three of them.
+  num_limbs = max(3, -(-num_bits // (2 * _LIMB_BITS)))
   total_bits = 2 * _LIMB_BITS * num_limbs
   # From here to the root's digits the most significant limb comes first.
   bits = jnp.pad(bits_BxN, ((0, 0), (0, total_bits - num_bits)))[:, ::-1]
@@ -197,12 +198,11 @@ def floor_sqrt(bits_BxN: jax.Array) -> jax.Array:
   def step(j, state):
     root, remainder = state
     leading = jax.lax.dynamic_slice_in_dim(remainder, j - 1, 4, axis=1)
-    scale = float(_BASE) ** jnp.arange(2, -2, -1)
-    divisor = 2 * jnp.sum(root[:, :3] * scale[1 : 1 + root[:, :3].shape[1]], -1)
+    scale = float(_BASE) ** -jnp.arange(4)
+    divisor = 2 * jnp.sum(root[:, :3] * scale[:3], axis=-1)
     # Only the number 0 has a divisor of 0.
-    estimate = jnp.sum(leading * scale, axis=-1) / jnp.maximum(
-      divisor / _BASE, 1
-    )
+    estimate = jnp.sum(leading * scale, axis=-1) / jnp.maximum(divisor, 1)
+    estimate *= _BASE**2
     digit = jnp.round(estimate).astype(jnp.int32)
     return append(j, digit, root, remainder)
 
