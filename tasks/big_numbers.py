@@ -10,7 +10,7 @@ Letters: B batch, W padded width, N digits, K limbs, M limbs of a root.
 import jax
 import jax.numpy as jnp
 
-from tasks import alignment, task
+from tasks import alignment, random_symbols, task
 
 # Stands between two numbers in a string.
 SEPARATOR = 2
@@ -56,7 +56,7 @@ def sample_pair(
     Right-aligned tokens, int32 [B, W].
   """
   bit_rng, size_rng, word_rng = jax.random.split(rng, 3)
-  bits = jax.random.randint(bit_rng, (width, batch_size), 0, 2)
+  bits = random_symbols.uniform_bits(bit_rng, batch_size, width)
   size_n = jax.random.randint(
     size_rng, (batch_size,), 1, jnp.maximum(length - 1, 2)
   )

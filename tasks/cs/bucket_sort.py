@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from tasks import alignment, task
+from tasks import alignment, random_symbols, task
 
 _NUM_SYMBOLS = 5
 
@@ -24,7 +24,10 @@ class BucketSort(task.TokenTask):
 
   def sample_tokens(self, rng, batch_size, length, width):
     """See base class; symbols are uniform."""
-    return task.uniform_tokens(rng, batch_size, length, width, _NUM_SYMBOLS)
+    symbols = random_symbols.uniform_symbols(
+      rng, batch_size, width, _NUM_SYMBOLS
+    )
+    return task.right_align(symbols, length)
 
   def solve(self, tokens):
     """See base class, by counting, which is cheaper than a sort."""

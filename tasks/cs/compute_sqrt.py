@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from tasks import alignment, big_numbers, task
+from tasks import alignment, big_numbers, random_symbols, task
 
 
 class ComputeSqrt(task.TokenTask):
@@ -27,7 +27,7 @@ class ComputeSqrt(task.TokenTask):
   def sample_tokens(self, rng, batch_size, length, width):
     """See base class; the number is uniform among those above 0."""
     bit_rng, word_rng = jax.random.split(rng)
-    bits = jax.random.randint(bit_rng, (width, batch_size), 0, 2)
+    bits = random_symbols.uniform_bits(bit_rng, batch_size, width)
     word_B = jax.random.bits(word_rng, (batch_size,), jnp.uint32)
     place_Wx1 = jnp.arange(width)[:, None]
     number = big_numbers.nonzero_bits(bits, place_Wx1, length, word_B)

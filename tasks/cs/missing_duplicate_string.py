@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from tasks import alignment, task
+from tasks import alignment, random_symbols, task
 
 _MISSING, _BLANK = 2, 3
 
@@ -26,7 +26,7 @@ class MissingDuplicateString(task.TokenTask):
   def sample_tokens(self, rng, batch_size, length, width):
     """See base class; symbols and the missing one's index are uniform."""
     symbol_rng, missing_rng = jax.random.split(rng)
-    symbols = jax.random.randint(symbol_rng, (width, batch_size), 0, 2)
+    symbols = random_symbols.uniform_bits(symbol_rng, batch_size, width)
     num_blanks = length % 2
     # At least 1, so that the arithmetic holds for a string of length 1 too.
     half = jnp.maximum(length // 2, 1)

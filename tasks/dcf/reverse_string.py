@@ -1,6 +1,6 @@
 """Reverse String."""
 
-from tasks import alignment, task
+from tasks import alignment, random_symbols, task
 
 
 class ReverseString(task.TokenTask):
@@ -20,7 +20,7 @@ class ReverseString(task.TokenTask):
 
   def sample_tokens(self, rng, batch_size, length, width):
     """See base class; symbols are uniform."""
-    return task.uniform_tokens(rng, batch_size, length, width, 2)
+    return random_symbols.uniform_strings(rng, batch_size, length, width)
 
   def solve(self, tokens):
     """See base class."""

@@ -3,9 +3,9 @@
 import jax
 import jax.numpy as jnp
 
-from tasks import alignment, task
+from tasks import alignment, random_symbols, task
 
-_POP, _PUSH_0, _PUSH_1 = 2, 3, 4
+_POP, _PUSH_0 = 2, 3
 
 
 class StackManipulation(task.TokenTask):
@@ -32,12 +32,13 @@ class StackManipulation(task.TokenTask):
   def sample_tokens(self, rng, batch_size, length, width):
     """See base class; the stack's length, symbols and actions are uniform."""
     stack_rng, symbol_rng, action_rng = jax.random.split(rng, 3)
-    shape = (width, batch_size)
     stack_length_B = jax.random.randint(
       stack_rng, (batch_size,), 1, jnp.maximum(length, 2)
     )
-    symbols = jax.random.randint(symbol_rng, shape, 0, 2)
-    actions = jax.random.randint(action_rng, shape, _POP, _PUSH_1 + 1)
+    symbols = random_symbols.uniform_bits(symbol_rng, batch_size, width)
+    actions = _POP + random_symbols.uniform_symbols(
+      action_rng, batch_size, width, num_symbols=3
+    )
     place_Wx1 = jnp.arange(width)[:, None]
     is_action = place_Wx1 < length - stack_length_B
     return task.right_align(jnp.where(is_action, actions, symbols), length)
