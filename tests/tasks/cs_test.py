@@ -151,6 +151,19 @@ def test_binary_strings_are_uniform(task):
   checks.assert_distributed(task, _uniform(itertools.product((0, 1), repeat=6)))
 
 
+def test_symbols_are_pairwise_independent():
+  tokens = np.concatenate(
+    [
+      checks.sample_and_solve(DUPLICATE, checks.WIDTH)(seed, checks.WIDTH)[0]
+      for seed in range(30)
+    ]
+  )
+  signs = 2 * tokens - 1
+  # Standard deviations from 0, of each pair of places.
+  scores = signs.T @ signs / np.sqrt(len(signs))
+  assert np.abs(scores[np.triu_indices(checks.WIDTH, 1)]).max() < 5
+
+
 def test_strings_to_sort_are_uniform():
   checks.assert_distributed(
     SORT, _uniform(itertools.product(range(5), repeat=3))

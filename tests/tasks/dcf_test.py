@@ -234,7 +234,7 @@ def test_deep_brackets_and_long_products(operator, side):
   rng = np.random.default_rng(0)
   texts = []
   for _ in range(checks.BATCH_SIZE):
-    text = str(rng.integers(1, 5))
+    text = f'(-{rng.integers(1, 5)})'  # The deepest that fits in 500.
     while len(text) <= checks.LONG_WIDTH - 4:
       digit = rng.integers(1, 5)
       goes_left = {'left': True, 'right': False, 'both': rng.integers(2)}[side]
@@ -299,9 +299,10 @@ def test_stack_lengths_are_uniform():
 def test_stack_underflow_in_the_middle():
   """POPs of the empty stack are lost, not owed."""
   strings = [
-    (1, *(2,) * pops, 3, 4, *(2,) * more, 4)
+    (1, *(2,) * pops, 3, 4, *(2,) * more, *last)
     for pops in range(6)
     for more in range(5)
+    for last in ((), (4,))
   ]
   answers = checks.solver(STACK)(checks.right_aligned(strings, 20))
   for answer, string in zip(np.asarray(answers), strings, strict=True):
