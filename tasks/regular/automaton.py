@@ -106,6 +106,8 @@ def from_json(source: str | os.PathLike | Mapping) -> Automaton:
     return _from_fields(fields)
   except OSError as error:
     raise ValueError(f'Cannot read {source}: {error.strerror}.') from error
+  except UnicodeDecodeError as error:
+    raise ValueError(f'{source} is not text in UTF-8.') from error
   except json.JSONDecodeError as error:
     raise ValueError(f'{source} is not valid JSON: {error}.') from error
   except ValueError as error:
@@ -410,7 +412,7 @@ def to_thresholds(probabilities: np.ndarray) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=128)
-def _uniform_walk(
+def uniform_walk(
   automaton: Automaton, width: int
 ) -> tuple[np.ndarray, np.ndarray]:
   """Counts paths, so that walks are uniform over each class of strings.
@@ -490,7 +492,7 @@ class AutomatonTask(task.TokenTask):
     self, batch_size: int, length: int | jax.Array, width: int
   ) -> jax.Array:
     """Returns which strings of a batch are in the language, bool [B]."""
-    _, exists = _uniform_walk(self.automaton, width)
+    _, exists = uniform_walk(self.automaton, width)
     has_negatives, has_positives = jnp.asarray(exists)[:, length]
     is_even = jnp.arange(batch_size) % 2 == 0
     return jnp.where(has_negatives, is_even, True) & has_positives
@@ -503,7 +505,7 @@ class AutomatonTask(task.TokenTask):
       )
     automaton = self.automaton
     num_states = len(automaton.accepting)
-    thresholds, _ = _uniform_walk(automaton, width)
+    thresholds, _ = uniform_walk(automaton, width)
     transitions = np.concatenate(
       [automaton.transitions, automaton.transitions + num_states]
     )

@@ -84,7 +84,9 @@ def _paper_positives(rng, batch_size, length, width, n):
     room_Bxn = jnp.where(opens_Bx1 & is_inner_Bxn, inner_B[:, None], room_Bxn)
     return (room_Bxn, depth_B), jnp.where(opens_B, 0, 1)
 
-  room_Bxn = jnp.where(level_n == 0, length, jnp.zeros((batch_size, n), int))
+  room_Bxn = jnp.where(
+    level_n == 0, length, jnp.zeros((batch_size, n), jnp.int32)
+  )
   start = (room_Bxn, jnp.zeros(batch_size, jnp.int32))
   return jax.lax.scan(step, start, normal_WxB)[1]
 
