@@ -116,7 +116,9 @@ def from_json(source: str | os.PathLike | Mapping) -> Automaton:
 
 def _distinct_keys(pairs):
   """Builds a JSON object; by default the last of equal keys would win."""
-  _check_distinct('key', [key for key, _ in pairs] or ['none'])
+  keys = [key for key, _ in pairs]
+  if keys:
+    _check_distinct('key', keys)
   return dict(pairs)
 
 
