@@ -122,6 +122,8 @@ class TestReading:
       '(a|b)*a(a|b){2}',
       'a?b?c?|[bc]*',
       '()|a',
+      'a|()',
+      '(()|b)a',
       '(a(a(ab)*b)*b)*',
       'ab*c+',
     ],

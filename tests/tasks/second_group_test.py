@@ -162,6 +162,19 @@ def test_strings_do_not_depend_on_the_width(name, sampler):
     np.testing.assert_array_equal(narrow, wide)
 
 
+def test_strings_do_not_depend_on_what_is_sampled_beside_them():
+  # The one sampler with a loop that ends when all its strings are done.
+  task = make('tomita_3', 'paper')
+  keys = jax.random.split(jax.random.key(0), 4)
+
+  def sample_one(key):
+    return task.sample_tokens(key, 8, 20, 20)
+
+  together = jax.jit(jax.vmap(sample_one))(keys)
+  alone = [jax.jit(sample_one)(key) for key in keys]
+  np.testing.assert_array_equal(together, alone)
+
+
 # Probabilities of the authors' positives, from their description.
 
 
