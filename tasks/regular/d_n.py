@@ -58,7 +58,6 @@ def _paper_positives(rng, batch_size, length, width, n):
   inner string of D_{n-1}, and b. The inner length is Normal(0.75 m, 0.075 m),
   rounded down to an even number and at most m, where m is the room less 2.
   """
-  # An inner length of D_0 is 0, so that D_1 draws nothing.
   normal_WxB = jax.random.normal(rng, (width, batch_size))
   level_n = jnp.arange(n)
 
@@ -72,6 +71,7 @@ def _paper_positives(rng, batch_size, length, width, n):
     inner_B = most_B * (_MEAN + _DEVIATION * normal_B)
     inner_B = jnp.floor(inner_B / 2).astype(jnp.int32) * 2
     inner_B = jnp.clip(inner_B, 0, most_B)
+    # A string of D_0 is empty, whatever length was drawn for it.
     inner_B = jnp.where(depth_B < n - 1, inner_B, 0)
     # The string at this level goes on behind the inner one and its b.
     behind_B = most_B - inner_B
