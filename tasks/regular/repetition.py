@@ -1,0 +1,76 @@
+"""Repetitions of one string: (aa)*, (aaaa)* and (abab)*."""
+
+from tasks.regular import automaton as automaton_lib
+from tasks.regular import language
+
+
+def _repetition(repeated: str, alphabet: str) -> automaton_lib.Automaton:
+  """Returns the automaton of (repeated)*: the state is the place in it."""
+  dead = len(repeated)
+  transitions = [
+    [
+      (place + 1) % len(repeated) if symbol == expected else dead
+      for symbol in alphabet
+    ]
+    for place, expected in enumerate(repeated)
+  ]
+  accepting = [place == 0 for place in range(dead + 1)]
+  return automaton_lib.Automaton(
+    alphabet, [*transitions, [dead] * len(alphabet)], 0, accepting
+  )
+
+
+class AA(language.Language):
+  """Is the length of a string of a's even?
+
+  The language (aa)*. Answers 1 if it is, else 0. Symbol 0 is a; there is a
+  symbol 1 too, which is never sampled. The RegularGPT authors' classes are the
+  other way around.
+
+  Examples:
+    a a a a -> 1
+    a a a -> 0
+  """
+
+  input_size = 2
+
+  def __init__(self, sampler: str = 'paper'):
+    """Initializes; either sampler draws the one string of a length."""
+    super().__init__(_repetition('aa', 'a'), sampler)
+
+
+class AAAA(language.Language):
+  """Is the length of a string of a's a multiple of 4?
+
+  The language (aaaa)*. Answers 1 if it is, else 0. Symbol 0 is a; there is a
+  symbol 1 too, which is never sampled. The RegularGPT authors' classes are the
+  other way around.
+
+  Examples:
+    a a a a -> 1
+    a a -> 0
+  """
+
+  input_size = 2
+
+  def __init__(self, sampler: str = 'paper'):
+    """Initializes; either sampler draws the one string of a length."""
+    super().__init__(_repetition('aaaa', 'a'), sampler)
+
+
+class ABAB(language.Language):
+  """Is a string in (abab)*?
+
+  Answers 1 if it is, else 0. Symbol 0 is a, 1 is b.
+
+  Examples:
+    a b a b -> 1
+    a b -> 0
+  """
+
+  def __init__(self, sampler: str = 'paper'):
+    """Initializes; either sampler's positive is the one string of a length."""
+    super().__init__(_repetition('abab', 'ab'), sampler)
+
+
+BUILDERS = {'aa': AA, 'aaaa': AAAA, 'abab': ABAB}
