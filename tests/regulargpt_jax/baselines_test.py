@@ -66,7 +66,11 @@ def _init(f, *args, **kwargs):
 
 @functools.cache
 def _jitted(f, **static):
-  return jax.jit(functools.partial(f.apply, **static))
+  # Compiling takes longer than running here, so it is asked to be quick.
+  return jax.jit(
+    functools.partial(f.apply, **static),
+    compiler_options={'xla_backend_optimization_level': 0},
+  )
 
 
 def _apply(f, params, *args, **static):
@@ -198,15 +202,10 @@ def test_padding_does_not_change_single_autoregressive_answers(name):
   f = hk.transform(wrappers.add_sampling_to_autoregressive_model(model, True))
   y = _strings([1, 1], 1, O)[:, 0]
   params = _init(f, _strings([4, 4], 4), y, sample=False)
-  answers = {
-    (width, sample): _apply(
-      f, params, _strings([4, 4], width), y, sample=sample
-    )
-    for width, sample in itertools.product([4, 6], [False, True])
-  }
-  assert answers[4, False].shape == (2, O)
-  for answer in answers.values():
-    np.testing.assert_allclose(answer, answers[4, False], atol=1e-5)
+  expected = _apply(f, params, _strings([4, 4], 4), y, sample=False)
+  assert expected.shape == (2, O)
+  actual = _apply(f, params, _strings([4, 4], 6), y, sample=True)
+  np.testing.assert_allclose(actual, expected, atol=1e-5)
 
 
 def test_models_return_the_last_output():
@@ -537,7 +536,7 @@ def _is_changed(f, params, args, changed_args):
   return np.abs(new - old).max(-1) > 1e-5
 
 
-@pytest.mark.parametrize('encodings', ENCODINGS)
+@pytest.mark.parametrize('encodings', ['ALIBI', 'RELATIVE'])
 @pytest.mark.parametrize('is_causal', [False, True])
 def test_causal_masking(encodings, is_causal):
   f = hk.transform(
@@ -554,7 +553,7 @@ def test_causal_masking(encodings, is_causal):
   assert is_changed.tolist() == [not is_causal] * 2 + [True] * 3
 
 
-@pytest.mark.parametrize('encodings', ENCODINGS)
+@pytest.mark.parametrize('encodings', ['SIN_COS', 'RELATIVE'])
 def test_decoder_reads_earlier_targets_only(encodings):
   f = hk.transform(_make('transformer', positional_encodings=encodings))
   x, y = _strings([4], 4), _strings([5], 6, O)
