@@ -162,11 +162,12 @@ def test_padding_does_not_change_autoregressive_answers(name, params):
 
   expected = _apply(f, model_params, x, y, sample=False)
   x = jnp.concatenate([_strings([4, 4], 6), _strings([6], 6, seed=1)])
-  y = jnp.concatenate([_strings([3, 3], 5, O), _strings([5], 5, O, seed=1)])
+  # Inputs and outputs are padded by different amounts.
+  y = jnp.concatenate([_strings([3, 3], 6, O), _strings([5], 6, O, seed=1)])
   actual = _apply(f, model_params, x, y, sample=False)
   assert np.ptp(expected[0]) > 1e-3
-  np.testing.assert_allclose(actual[:2, 2:], expected, atol=1e-5)
-  assert not np.any(actual[:2, :2])
+  np.testing.assert_allclose(actual[:2, 3:], expected, atol=1e-5)
+  assert not np.any(actual[:2, :3])
 
 
 @pytest.mark.parametrize(
