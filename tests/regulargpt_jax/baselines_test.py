@@ -225,14 +225,19 @@ def test_models_return_the_last_output():
 # ---------------------------------------------------------------- recurrent
 
 
-@pytest.mark.parametrize('name', RNN_PARAMS)
-def test_gradients_match_finite_differences(name):
+@pytest.mark.parametrize(
+  'name, params',
+  [(name, {}) for name in RNN_PARAMS]
+  + [('transformer_encoder', {'positional_encodings': 'RELATIVE'})],
+  ids=_id,
+)
+def test_gradients_match_finite_differences(name, params):
   with jax.enable_x64(True):
-    f = hk.transform(_make(name))
-    x = _strings([3], 3).astype(jnp.float64)
+    f = hk.transform(_make(name, **params))
+    x = _strings([3], 4).astype(jnp.float64)
     params = _init(f, x)
     assert all(p.dtype == jnp.float64 for p in jax.tree.leaves(params))
-    loss = jax.jit(lambda p: jnp.sum(f.apply(p, None, x) ** 2))
+    loss = jax.jit(lambda p: jnp.sum(f.apply(p, None, x)[:, 1:] ** 2))
     test_util.check_grads(loss, (params,), order=1, modes=['rev'], eps=1e-6)
 
 
