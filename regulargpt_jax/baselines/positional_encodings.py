@@ -112,9 +112,9 @@ def relative_logits(
   num_queries, num_heads, head_size = q_BxQxHxd.shape[1:]
   num_keys = k_BxKxHxd.shape[1]
   normal = hk.initializers.RandomNormal(stddev=0.02)
-  shape = (num_heads, head_size)
-  content_bias = hk.get_parameter('content_bias', shape, init=normal)
-  position_bias = hk.get_parameter('position_bias', shape, init=normal)
+  shape, dtype = (num_heads, head_size), q_BxQxHxd.dtype
+  content_bias = hk.get_parameter('content_bias', shape, dtype, normal)
+  position_bias = hk.get_parameter('position_bias', shape, dtype, normal)
 
   # Column c holds distance Q-1-c, c in [0, Q + K).
   distances = num_queries - 1 - jnp.arange(num_queries + num_keys)
@@ -123,7 +123,7 @@ def relative_logits(
   )
   r_BxCxHxd = hk.Linear(
     num_heads * head_size, with_bias=False, name='relative_key'
-  )(features.astype(q_BxQxHxd.dtype)).reshape(*features.shape[:2], *shape)
+  )(features.astype(dtype)).reshape(*features.shape[:2], *shape)
   position_logits = jnp.einsum(
     'bqhd,bchd->bhqc', q_BxQxHxd + position_bias, r_BxCxHxd
   )
