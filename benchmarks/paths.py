@@ -13,10 +13,10 @@ from regulargpt_jax import config as config_lib
 from regulargpt_jax import model as model_lib
 
 _DIM = flags.DEFINE_integer('embedding_dim', 256, 'Width of the model.')
-_BATCH_SIZE = flags.DEFINE_integer('batch_size', 4, 'Strings per call.')
+_BATCH_SIZE = flags.DEFINE_integer('batch_size', 1, 'Strings per call.')
 _LONGEST = flags.DEFINE_integer('longest', 8192, 'Longest string.')
 _LONGEST_REFERENCE = flags.DEFINE_integer(
-  'longest_reference', 2048, 'Longest string for `reference`.'
+  'longest_reference', 1024, 'Longest string for `reference`.'
 )
 _ROUNDS = flags.DEFINE_integer('rounds', 5, 'Repetitions; medians are shown.')
 
