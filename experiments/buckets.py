@@ -28,5 +28,14 @@ def bucket_widths(longest: int, base: int, smallest: int) -> tuple[int, ...]:
 
 
 def bucket_of(length: int, widths: Iterable[int]) -> int:
-  """Returns the smallest of the ascending widths that holds the length."""
-  return next(width for width in widths if width >= length)
+  """Returns the smallest of the ascending widths that holds the length.
+
+  Raises:
+    ValueError: If none does.
+  """
+  for width in widths:
+    if width >= length:
+      return width
+  raise ValueError(
+    f'A string of {length} symbols is longer than the longest in use, {width}.'
+  )

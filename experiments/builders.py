@@ -1,15 +1,18 @@
 """From an experiment's names to its task, model, curriculum and schedule."""
 
 from collections.abc import Callable, Mapping
+import importlib
+import inspect
 from typing import Any
 
 import jax
 import optax
 
-from experiments import buckets, constants, models
+from experiments import buckets, constants, data, models
 from experiments import config as config_lib
 from experiments import curriculum as curriculum_lib
 from tasks import task as task_lib
+from tasks.regular import automaton as automaton_lib
 
 
 def _lookup(kind: str, name: str, registry: Mapping[str, Any]) -> Any:
@@ -37,8 +40,45 @@ def make_task(
   Raises:
     ValueError: If it is unknown or its parameters are wrong.
   """
-  builder = _lookup('task', experiment.task, constants.TASK_BUILDERS)
+  sources = [
+    name
+    for name in ('task_module', 'regex', 'automaton')
+    if getattr(experiment, name)
+  ]
+  if len(sources) > 1:
+    raise ValueError(f'Give only one of {" and ".join(sources)}.')
+  if experiment.regex:
+    automaton = automaton_lib.from_regex(experiment.regex, experiment.alphabet)
+    return automaton_lib.AutomatonTask(automaton, experiment.target)
+  if experiment.automaton:
+    automaton = automaton_lib.from_json(experiment.automaton)
+    return automaton_lib.AutomatonTask(automaton, experiment.target)
+  if experiment.task_module:
+    builder = _task_class(experiment.task_module, experiment.task)
+  else:
+    builder = _lookup('task', experiment.task, constants.TASK_BUILDERS)
   return _build('task', builder, experiment.task_params)
+
+
+def _task_class(module_name: str, name: str) -> Any:
+  """Returns the class of a user's own task."""
+  try:
+    module = importlib.import_module(module_name)
+  except ImportError as error:
+    raise ValueError(
+      f'Cannot import task_module {module_name}: {error}.'
+    ) from (error)
+  classes = {
+    key: value
+    for key, value in vars(module).items()
+    if inspect.isclass(value)
+    and value.__module__ == module.__name__
+    and hasattr(value, 'sample_batch')
+    and not inspect.isabstract(value)
+  }
+  if len(classes) == 1 and name not in classes:
+    return next(iter(classes.values()))
+  return _lookup(f'task of {module_name}', name, classes)
 
 
 def make_model(
@@ -105,14 +145,9 @@ def bucket_widths(
   longest: int,
 ) -> tuple[int, ...]:
   """Returns the bucket widths that strings of lengths 1..longest need."""
-  widest = max(input_length(task, length) for length in range(1, longest + 1))
+  widest = max(
+    data.input_length(task, length) for length in range(1, longest + 1)
+  )
   return buckets.bucket_widths(
     widest, model.bucket_base, experiment.smallest_bucket
   )
-
-
-def input_length(task: task_lib.GeneralizationTask, length: int) -> int:
-  """Returns how many symbols the task's strings have at a length."""
-  if isinstance(task, task_lib.TokenTask):
-    return task.input_length(length)
-  return length

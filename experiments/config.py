@@ -36,7 +36,40 @@ class Experiment:
   task_params: dict = _option(
     {}, 'JSON: arguments of the task, as {"probability": 0.3}.'
   )
+  task_module: str = _option(
+    '',
+    "Module of a user's own task, as my_package.my_task; --task then names its"
+    ' class, which may be left out where there is only one.',
+  )
+  regex: str = _option(
+    '', "Regular expression to learn, in place of --task, as '(01)*'."
+  )
+  alphabet: str = _option('01', 'Symbols of --regex, one character each.')
+  automaton: dict = _option(
+    {},
+    'Automaton to learn, in place of --task: a JSON file, {"alphabet": [...],'
+    ' "states": [...], "start": ..., "accepting": [...], "transitions": {state:'
+    ' {symbol: state}}}.',
+    is_file=True,
+  )
+  target: str = _option(
+    'membership',
+    'What to learn of --regex or --automaton: whether the string is in the'
+    ' language, or the state that it leads to.',
+    choices=('membership', 'state'),
+  )
   architecture: str = _option('regular_gpt', 'Model to train.')
+  architecture_params: dict = _option(
+    {}, 'JSON: further arguments of the model, as {"hidden_size": 64}.'
+  )
+  is_autoregressive: bool = _option(
+    False, 'Whether the model reads its outputs, one by one.'
+  )
+  computation_steps_mult: int = _option(
+    0,
+    'Empty tokens between input and output, as a multiple of the input.',
+    minimum=0,
+  )
   preset: str = _option(
     'benchmark',
     "RegularGPT's block: `benchmark` (post-norm, learned pad) or `language`"

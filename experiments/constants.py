@@ -1,22 +1,80 @@
 """The registries: every name that the command line knows."""
 
+import functools
+
 from experiments import curriculum, models
+from regulargpt_jax import baselines
+from tasks.cs import (
+  binary_addition,
+  binary_multiplication,
+  bucket_sort,
+  compute_sqrt,
+  duplicate_string,
+  missing_duplicate_string,
+  odds_first,
+)
+from tasks.dcf import (
+  modular_arithmetic_brackets,
+  reverse_string,
+  solve_equation,
+  stack_manipulation,
+)
 from tasks.regular import (
   cycle_navigation,
+  d_n,
   even_pairs,
   modular_arithmetic,
   parity_check,
+  repetition,
+  tomita,
 )
 
 MODEL_BUILDERS = {
   'regular_gpt': models.make_regular_gpt,
+  **{
+    name: functools.partial(models.make_baseline, name)
+    for name in baselines.BUILDERS
+  },
 }
 
+# By level of the Chomsky hierarchy.
+_TASKS_BY_LEVEL = {
+  'regular': {
+    'even_pairs': even_pairs.EvenPairs,
+    'modular_arithmetic': modular_arithmetic.ModularArithmetic,
+    'parity_check': parity_check.ParityCheck,
+    'cycle_navigation': cycle_navigation.CycleNavigation,
+    **d_n.BUILDERS,
+    **tomita.BUILDERS,
+    **repetition.BUILDERS,
+  },
+  'dcf': {
+    'modular_arithmetic_brackets': (
+      modular_arithmetic_brackets.ModularArithmeticBrackets
+    ),
+    'reverse_string': reverse_string.ReverseString,
+    'solve_equation': solve_equation.SolveEquation,
+    'stack_manipulation': stack_manipulation.StackManipulation,
+  },
+  'cs': {
+    'duplicate_string': duplicate_string.DuplicateString,
+    'missing_duplicate_string': missing_duplicate_string.MissingDuplicateString,
+    'odds_first': odds_first.OddsFirst,
+    'binary_addition': binary_addition.BinaryAddition,
+    'binary_multiplication': binary_multiplication.BinaryMultiplication,
+    'compute_sqrt': compute_sqrt.ComputeSqrt,
+    'bucket_sort': bucket_sort.BucketSort,
+  },
+}
 TASK_BUILDERS = {
-  'even_pairs': even_pairs.EvenPairs,
-  'modular_arithmetic': modular_arithmetic.ModularArithmetic,
-  'parity_check': parity_check.ParityCheck,
-  'cycle_navigation': cycle_navigation.CycleNavigation,
+  name: builder
+  for builders in _TASKS_BY_LEVEL.values()
+  for name, builder in builders.items()
+}
+TASK_LEVELS = {
+  name: level
+  for level, builders in _TASKS_BY_LEVEL.items()
+  for name in builders
 }
 
 CURRICULUM_BUILDERS = {
@@ -24,12 +82,4 @@ CURRICULUM_BUILDERS = {
   'uniform': curriculum.UniformCurriculum,
   'reverse_exponential': curriculum.ReverseExponentialCurriculum,
   'regular_increase': curriculum.RegularIncreaseCurriculum,
-}
-
-# Levels of the Chomsky hierarchy.
-TASK_LEVELS = {
-  'even_pairs': 'regular',
-  'modular_arithmetic': 'regular',
-  'parity_check': 'regular',
-  'cycle_navigation': 'regular',
 }

@@ -5,10 +5,9 @@ import functools
 
 import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from experiments import buckets, builders, models, progress
+from experiments import builders, data, models, progress, training
 from experiments import config as config_lib
 from tasks import task as task_lib
 
@@ -19,7 +18,7 @@ _TEST_SEED = 0x7E57
 
 def evaluate(
   experiment: config_lib.Experiment,
-  task: task_lib.TokenTask,
+  task: task_lib.GeneralizationTask,
   model: models.Model,
   params: chex.ArrayTree,
 ) -> np.ndarray:
@@ -37,38 +36,47 @@ def evaluate(
   lengths = range(1, experiment.max_range_test_length + 1)
   batch_size = experiment.range_test_batch_size
   widths = builders.bucket_widths(experiment, task, model, lengths[-1])
+  source = data.make_source(task, batch_size, widths)
   num_symbols = batch_size * sum(
-    builders.input_length(task, length) for length in lengths
+    data.input_length(task, length) for length in lengths
   )
   share = jax.jit(
     jax.vmap(functools.partial(model.share, num_symbols=num_symbols))
   )
   with progress.timed('Compiling and computing what all lengths share'):
     shared = jax.block_until_ready(share(params))
+  num_parts = _num_parts(batch_size, model.sub_batch_size)
 
-  def accuracy_of(params, shared, rng, length, width):
-    tokens = task.sample_tokens(rng, batch_size, length, width)
-    target = jax.nn.one_hot(task.solve(tokens), task.output_size)
+  def accuracy_of(params, shared, length, host_data, width):
+    rng = jax.random.fold_in(jax.random.key(_TEST_SEED), length)
+    batch = source.batch(rng, host_data, width)
 
     def of_run(params, shared):
-      logits = model.apply(params, tokens, shared=shared)
-      mask = task.accuracy_mask(target)
-      return jnp.sum(mask * task.accuracy_fn(logits, target)) / jnp.sum(mask)
+      def count_right(part):
+        tokens, target = part
+        logits = model.apply(
+          params, tokens, target, shared=shared, is_test=True
+        )
+        return training.count_right(task, logits, target)
+
+      parts = jax.tree.map(
+        lambda x: x.reshape(num_parts, -1, *x.shape[1:]), batch
+      )
+      num_right, num_counted = jax.lax.map(count_right, parts)
+      return num_right.sum() / num_counted.sum()
 
     return jax.vmap(of_run)(params, shared)
 
   programs = {}
-  rng = jax.random.key(_TEST_SEED)
   accuracies = []
+  stream = source.stream([_TEST_SEED], ((length, length) for length in lengths))
   with progress.bar(len(lengths), 0, 'Evaluate', 'length') as bar:
-    for length in lengths:
-      arguments = (
-        params,
-        shared,
-        jax.random.fold_in(rng, length),
-        jnp.int32(length),
-      )
-      width = buckets.bucket_of(builders.input_length(task, length), widths)
+    for length, (width, host_data) in zip(lengths, stream, strict=True):
+      if (
+        source.run_axis is not None
+      ):  # All runs are tested on the same strings.
+        host_data = jax.tree.map(lambda x: x[0], host_data)
+      arguments = (params, shared, np.int32(length), host_data)
       if width not in programs:
         with progress.timed(
           f'Compiling the evaluation of strings of up to {width} symbols'
@@ -81,6 +89,16 @@ def evaluate(
       accuracies.append(np.asarray(programs[width](*arguments)))
       bar.update()
   return np.stack(accuracies, axis=-1)
+
+
+def _num_parts(batch_size: int, sub_batch_size: int | None) -> int:
+  """Returns the least number of equal parts that are small enough."""
+  if sub_batch_size is None:
+    return 1
+  num_parts = -(-batch_size // sub_batch_size)
+  while batch_size % num_parts:
+    num_parts += 1
+  return num_parts
 
 
 def score(accuracies: Sequence[float], training_length: int) -> float | None:

@@ -73,7 +73,7 @@ def evaluate(workdir: str, output_dir: str | None = None, **overrides) -> None:
 
 def _evaluate_and_report(
   experiment: config_lib.Experiment,
-  task: task_lib.TokenTask,
+  task: task_lib.GeneralizationTask,
   model: models.Model,
   params: chex.ArrayTree,
   folder: str,

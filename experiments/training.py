@@ -5,8 +5,9 @@ runs that differ in seed or learning rate train as one. A run's numbers come
 from its own seed and the step alone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 import contextlib
+import functools
 import signal
 import time
 from typing import Any
@@ -17,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from experiments import buckets, builders, models, progress
+from experiments import builders, data, models, progress
 from experiments import checkpoints as checkpoints_lib
 from experiments import config as config_lib
 from experiments import metrics as metrics_lib
@@ -114,40 +115,45 @@ def loss_and_accuracy(
   task: task_lib.GeneralizationTask, logits: jax.Array, target: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
   """Returns the mean cross-entropy, in nats, and the accuracy of a batch."""
-  loss = jnp.mean(jnp.sum(task.pointwise_loss_fn(logits, target), axis=-1))
-  mask = task.accuracy_mask(target)
-  is_right = task.accuracy_fn(logits, target)
-  return loss, jnp.sum(mask * is_right) / jnp.sum(mask)
+  loss = jnp.sum(task.pointwise_loss_fn(logits, target))
+  num_right, num_counted = count_right(task, logits, target)
+  return loss / jnp.sum(data.present(target)), num_right / num_counted
+
+
+def count_right(
+  task: task_lib.GeneralizationTask, logits: jax.Array, target: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+  """Returns how many output symbols are right, and of how many that count."""
+  mask = task.accuracy_mask(target) * data.present(target)
+  return jnp.sum(mask * task.accuracy_fn(logits, target)), jnp.sum(mask)
 
 
 def make_step(
   experiment: config_lib.Experiment,
-  task: task_lib.TokenTask,
+  task: task_lib.GeneralizationTask,
+  source: data.Source,
   model: models.Model,
   width: int,
-) -> Callable[[State, Runs, jax.Array], State]:
-  """Returns the step on strings padded to a width: (state, runs, length)."""
+) -> Callable[[State, Runs, Any], State]:
+  """Returns the step on strings padded to a width: (state, runs, host data)."""
   optimizer = _optimizer()
   schedule = builders.make_schedule(experiment)
 
-  def loss_fn(params, rng, length):
+  def loss_fn(params, rng, host_data):
     sample_rng, depth_rng, dropout_rng = jax.random.split(rng, 3)
-    tokens = task.sample_tokens(
-      sample_rng, experiment.batch_size, length, width
-    )
-    target = jax.nn.one_hot(task.solve(tokens), task.output_size)
+    tokens, target = source.batch(sample_rng, host_data, width)
     extra_levels = 0
     if experiment.max_extra_levels:
       extra_levels = jax.random.randint(
         depth_rng, (), 0, experiment.max_extra_levels + 1
       )
-    logits = model.apply(params, tokens, dropout_rng, extra_levels)
+    logits = model.apply(params, tokens, target, dropout_rng, extra_levels)
     return loss_and_accuracy(task, logits, target)
 
-  def step_run(state: State, run: Runs, step, length) -> State:
+  def step_run(state: State, run: Runs, step, host_data) -> State:
     rng = jax.random.fold_in(jax.random.key(run.seed), step)
     (loss, accuracy), grads = jax.value_and_grad(loss_fn, has_aux=True)(
-      state.params, rng, length
+      state.params, rng, host_data
     )
     is_finite = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(grads))
     goes_on = is_finite & (state.diverged_at < 0)
@@ -168,11 +174,11 @@ def make_step(
       ),
     )
 
-  def train_step(state: State, runs: Runs, length: jax.Array) -> State:
+  def train_step(state: State, runs: Runs, host_data: Any) -> State:
     axes = State(None, 0, 0, 0, 0, 0)
-    new = jax.vmap(step_run, in_axes=(axes, 0, None, None), out_axes=axes)(
-      state, runs, state.step, length
-    )
+    new = jax.vmap(
+      step_run, in_axes=(axes, 0, None, source.run_axis), out_axes=axes
+    )(state, runs, state.step, host_data)
     return new.replace(step=state.step + 1)
 
   return train_step
@@ -181,27 +187,42 @@ def make_step(
 class _Steps:
   """The step programs by width, each compiled when it is first needed."""
 
-  def __init__(self, experiment, task, model):
-    self._make = lambda width: make_step(experiment, task, model, width)
+  def __init__(self, experiment, task, source, model):
+    self._make = functools.partial(make_step, experiment, task, source, model)
     self._programs = {}
 
-  def __call__(self, state, runs, length, width):
+  def __call__(self, state, runs, host_data, width):
     if width not in self._programs:
       with progress.timed(
         f'Compiling the training step for strings of up to {width} symbols'
       ):
         self._programs[width] = (
           jax.jit(self._make(width), donate_argnums=0)
-          .lower(state, runs, length)
+          .lower(state, runs, host_data)
           .compile()
         )
-    return self._programs[width](state, runs, length)
+    return self._programs[width](state, runs, host_data)
+
+
+def _lengths(
+  experiment: config_lib.Experiment, first_step: int
+) -> Iterator[tuple[int, int]]:
+  """Yields the number and the string length of each step still to do."""
+  curriculum = builders.make_curriculum(experiment)
+  for step in range(first_step, experiment.training_steps):
+    length = curriculum.sample_sequence_length(step)
+    if not 1 <= length <= experiment.sequence_length:
+      raise ValueError(
+        f'The curriculum drew length {length}, outside 1..sequence_length'
+        f' ({experiment.sequence_length}).'
+      )
+    yield step, length
 
 
 def train(
   experiment: config_lib.Experiment,
   workdir: str,
-  task: task_lib.TokenTask,
+  task: task_lib.GeneralizationTask,
   model: models.Model,
 ) -> chex.ArrayTree:
   """Trains, going on from the newest good checkpoint.
@@ -220,13 +241,13 @@ def train(
     RunInterruptedError: If SIGTERM or SIGINT came; the state is saved then.
     OSError: If a checkpoint cannot be written or none can be read.
   """
-  curriculum = builders.make_curriculum(experiment)
   widths = builders.bucket_widths(
     experiment, task, model, experiment.sequence_length
   )
+  source = data.make_source(task, experiment.batch_size, widths)
   runs = make_runs(experiment)
   state = init_state(model, runs)
-  steps = _Steps(experiment, task, model)
+  steps = _Steps(experiment, task, source, model)
   with contextlib.ExitStack() as stack:
     checkpoints = checkpoints_lib.Checkpoints(workdir)
     stack.callback(checkpoints.close)
@@ -242,15 +263,10 @@ def train(
     )
     received = stack.enter_context(_caught_signals())
     bar_updated = time.perf_counter()
-    for step in range(first_step, experiment.training_steps):
-      length = curriculum.sample_sequence_length(step)
-      if not 1 <= length <= experiment.sequence_length:
-        raise ValueError(
-          f'The curriculum drew length {length}, outside 1..sequence_length'
-          f' ({experiment.sequence_length}).'
-        )
-      width = buckets.bucket_of(builders.input_length(task, length), widths)
-      state = steps(state, runs, jnp.int32(length), width)
+    stream = source.stream(runs.seed.tolist(), _lengths(experiment, first_step))
+    stack.callback(stream.close)
+    for step, (width, host_data) in enumerate(stream, first_step):
+      state = steps(state, runs, host_data, width)
       done = step + 1
       is_last = done == experiment.training_steps
       if _is_due(done, experiment.log_every):

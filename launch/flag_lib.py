@@ -37,6 +37,21 @@ class _JsonParser(flags.ArgumentParser):
     return 'JSON'
 
 
+class _JsonFileParser(_JsonParser):
+  """Parses the path of a file that holds a JSON object."""
+
+  syntactic_help = 'a JSON file'
+
+  def parse(self, argument):
+    if isinstance(argument, str):
+      try:
+        with open(argument, encoding='utf-8') as f:
+          argument = f.read()
+      except OSError as error:
+        raise ValueError(f'cannot read it: {error.strerror}') from error
+    return super().parse(argument)
+
+
 class _JsonSerializer(flags.ArgumentSerializer):
   """Writes a JSON object."""
 
@@ -64,7 +79,7 @@ def define_experiment(
       flags.DEFINE_enum(field.name, given, choices, help_text)
     elif isinstance(default, dict):
       flags.DEFINE(
-        _JsonParser(),
+        _JsonFileParser() if field.metadata.get('is_file') else _JsonParser(),
         field.name,
         given,
         help_text,
@@ -73,6 +88,7 @@ def define_experiment(
     else:
       define = {
         str: flags.DEFINE_string,
+        bool: flags.DEFINE_boolean,
         int: flags.DEFINE_integer,
         float: flags.DEFINE_float,
       }[type(default)]

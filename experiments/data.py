@@ -1,0 +1,191 @@
+"""Where batches come from: the device for our tasks, the host for users' own.
+
+A source streams what the host has to hand to each compiled step, and turns it,
+inside the step, into the batch.
+"""
+
+import collections
+from collections.abc import Iterable, Iterator, Sequence
+import concurrent.futures
+import random
+from typing import Any, Protocol
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments import buckets
+from tasks import task as task_lib
+
+# Batches that the host prepares ahead of the device.
+_PREFETCHED = 4
+
+
+def is_single_output(task: task_lib.GeneralizationTask) -> bool:
+  """Whether a task's outputs are one symbol and have no axis for it.
+
+  Told as the benchmark tells it, by the output of an input of 10 symbols.
+  """
+  return task.output_length(10) == 1
+
+
+def input_length(task: task_lib.GeneralizationTask, length: int) -> int:
+  """Returns how many symbols the task's strings have at a length."""
+  if isinstance(task, task_lib.TokenTask):
+    return task.input_length(length)
+  return length
+
+
+class Source(Protocol):
+  """Batches of one task.
+
+  Attributes:
+    run_axis: The axis of runs in the host's data, or None if runs share it.
+  """
+
+  run_axis: int | None
+
+  def stream(
+    self, seeds: Sequence[int], steps: Iterable[tuple[int, int]]
+  ) -> Iterator[tuple[int, Any]]:
+    """Yields each step's bucket width and its data from the host.
+
+    Args:
+      seeds: Of the runs.
+      steps: Number and string length of each step; with the seed, all that the
+        data depends on.
+    """
+
+  def batch(
+    self, rng: chex.PRNGKey, host_data: Any, width: int
+  ) -> tuple[jax.Array, jax.Array]:
+    """Returns one run's tokens and one-hot targets, traceable.
+
+    Args:
+      rng: Of the run and the step.
+      host_data: What `stream` yielded, without the axis of runs.
+      width: Static width W.
+
+    Returns:
+      Tokens [B, W]; targets [B, output_length(W), classes], right-aligned, all
+      zeros before the start, or [B, classes] for tasks with a single output.
+    """
+
+
+class DeviceSource:
+  """A `TokenTask`, sampled inside the compiled step from the length alone."""
+
+  run_axis = None
+
+  def __init__(
+    self, task: task_lib.TokenTask, batch_size: int, widths: Sequence[int]
+  ):
+    """Initializes.
+
+    Args:
+      task: What to sample.
+      batch_size: Number of strings, B.
+      widths: Ascending widths of the buckets.
+    """
+    self._task = task
+    self._batch_size = batch_size
+    self._widths = widths
+
+  def stream(self, seeds, steps):
+    """See `Source`."""
+    del seeds
+    for _, length in steps:
+      width = buckets.bucket_of(self._task.input_length(length), self._widths)
+      yield width, np.int32(length)
+
+  def batch(self, rng, host_data, width):
+    """See `Source`."""
+    task = self._task
+    tokens = task.sample_tokens(rng, self._batch_size, host_data, width)
+    target = jax.nn.one_hot(task.solve(tokens), task.output_size)
+    if is_single_output(task):
+      target = target.reshape(self._batch_size, task.output_size)
+    return tokens, target
+
+
+class HostSource:
+  """A task with the benchmark's interface only, sampled in Python."""
+
+  run_axis = 0
+
+  def __init__(
+    self,
+    task: task_lib.GeneralizationTask,
+    batch_size: int,
+    widths: Sequence[int],
+  ):
+    """Initializes.
+
+    Args:
+      task: What to sample.
+      batch_size: Number of strings.
+      widths: Ascending widths of the buckets.
+    """
+    self._task = task
+    self._batch_size = batch_size
+    self._widths = widths
+
+  def stream(self, seeds, steps):
+    """See `Source`; a thread prepares batches ahead of the device."""
+    with concurrent.futures.ThreadPoolExecutor(1) as executor:
+      pending = collections.deque()
+      for step, length in steps:
+        pending.append(executor.submit(self._sample, seeds, step, length))
+        if len(pending) > _PREFETCHED:
+          yield pending.popleft().result()
+      while pending:
+        yield pending.popleft().result()
+
+  def batch(self, rng, host_data, width):
+    """See `Source`."""
+    del rng, width
+    return host_data
+
+  def _sample(self, seeds, step, length):
+    """Returns the width and the batches of all runs.
+
+    Tasks that draw from the global generators of `random` and NumPy are
+    repeatable too: those are seeded before every batch.
+    """
+    batches = []
+    for seed in seeds:
+      random.seed(f'{seed} {step}')
+      np.random.seed(np.random.SeedSequence((seed, step)).generate_state(4))
+      rng = jax.random.fold_in(jax.random.key(seed), step)
+      batch = self._task.sample_batch(rng, self._batch_size, length)
+      batches.append(self._padded(jax.device_get(batch)))
+    tokens, target = jax.tree.map(lambda *x: np.stack(x), *batches)
+    return tokens.shape[-1], (tokens, target)
+
+  def _padded(self, batch: task_lib.Batch) -> tuple[np.ndarray, np.ndarray]:
+    tokens = np.argmax(batch['input'], axis=-1).astype(np.int32)
+    width = buckets.bucket_of(tokens.shape[1], self._widths)
+    padding = ((0, 0), (width - tokens.shape[1], 0))
+    tokens = np.pad(tokens, padding, constant_values=task_lib.NO_SYMBOL)
+    target = np.asarray(batch['output'], np.float32)
+    if target.ndim == 3:
+      missing = self._task.output_length(width) - target.shape[1]
+      target = np.pad(target, ((0, 0), (missing, 0), (0, 0)))
+    if is_single_output(self._task):
+      target = target.reshape(len(target), -1)
+    return tokens, target
+
+
+def make_source(
+  task: task_lib.GeneralizationTask, batch_size: int, widths: Sequence[int]
+) -> Source:
+  """Returns the task's source of batches of a size, in buckets' widths."""
+  is_traceable = isinstance(task, task_lib.TokenTask)
+  kind = DeviceSource if is_traceable else HostSource
+  return kind(task, batch_size, widths)
+
+
+def present(target: jax.Array) -> jax.Array:
+  """Returns 1.0 where a one-hot target has a symbol, else 0.0."""
+  return jnp.any(target != 0, axis=-1).astype(jnp.float32)
