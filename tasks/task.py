@@ -8,6 +8,7 @@ Letters: B batch, W padded width, O padded output width.
 """
 
 import abc
+from collections.abc import Sequence
 from typing import TypedDict
 
 import chex
@@ -101,6 +102,11 @@ class TokenTask(GeneralizationTask):
     Answers are int32 [B], or right-aligned [B, output_length(W)] where the
     output is longer than one symbol. Deterministic, traceable, exact.
     """
+
+  @property
+  def input_symbols(self) -> Sequence[str]:
+    """How the input symbols are written for people."""
+    return [str(symbol) for symbol in range(self.input_size)]
 
   def input_length(self, length: int) -> int:
     """Returns the number of symbols that `sample_tokens` makes for a length."""

@@ -17,6 +17,7 @@ class BinaryAddition(task.TokenTask):
   """
 
   input_size = 3
+  input_symbols = tuple('01+')
   output_size = 3
 
   def output_length(self, input_length):

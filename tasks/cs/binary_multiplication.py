@@ -20,6 +20,7 @@ class BinaryMultiplication(task.TokenTask):
   """
 
   input_size = 3
+  input_symbols = tuple('01*')
   output_size = 3
 
   def output_length(self, input_length):

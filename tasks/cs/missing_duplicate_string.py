@@ -21,6 +21,7 @@ class MissingDuplicateString(task.TokenTask):
   """
 
   input_size = 4
+  input_symbols = tuple('01?_')
   output_size = 2
 
   def sample_tokens(self, rng, batch_size, length, width):

@@ -16,6 +16,7 @@ class ModularArithmeticBrackets(task.TokenTask):
   """
 
   input_size = expressions.MODULUS + 6
+  input_symbols = tuple('01234+-*()_')
   output_size = expressions.MODULUS
 
   def sample_tokens(self, rng, batch_size, length, width):

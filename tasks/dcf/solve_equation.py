@@ -23,6 +23,7 @@ class SolveEquation(task.TokenTask):
   """
 
   input_size = expressions.MODULUS + 6
+  input_symbols = tuple('01234+-()x=')
   output_size = expressions.MODULUS
 
   def sample_tokens(self, rng, batch_size, length, width):

@@ -23,6 +23,7 @@ class StackManipulation(task.TokenTask):
   """
 
   input_size = 5
+  input_symbols = ('0', '1', 'POP', 'PUSH0', 'PUSH1')
   output_size = 3
 
   def output_length(self, input_length):

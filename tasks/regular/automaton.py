@@ -490,6 +490,11 @@ class AutomatonTask(task.TokenTask):
       return 2
     return len(self.automaton.accepting)
 
+  @property
+  def input_symbols(self) -> Sequence[str]:
+    """See base class."""
+    return self.automaton.alphabet
+
   def wanted_classes(
     self, batch_size: int, length: int | jax.Array, width: int
   ) -> jax.Array:

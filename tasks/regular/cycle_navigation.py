@@ -18,6 +18,7 @@ class CycleNavigation(task.TokenTask):
   """
 
   input_size = 3
+  input_symbols = tuple('-0+')
   output_size = _CYCLE_LENGTH
 
   def sample_tokens(self, rng, batch_size, length, width):

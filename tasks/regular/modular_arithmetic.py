@@ -22,6 +22,7 @@ class ModularArithmetic(task.TokenTask):
   """
 
   input_size = _MODULUS + 4
+  input_symbols = tuple('01234+-*_')
   output_size = _MODULUS
 
   def __init__(self, leading_plus: bool = False):

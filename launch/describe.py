@@ -1,0 +1,35 @@
+"""Shows what a task is, with sampled strings; without a task, lists all.
+
+python -m launch.describe --task=tomita_3
+"""
+
+from absl import flags
+
+from experiments import config, describe
+from launch import flag_lib
+
+_FIELDS = (
+  'task',
+  'task_params',
+  'task_module',
+  'regex',
+  'alphabet',
+  'automaton',
+  'target',
+  'seed',
+)
+flag_lib.define_experiment(_FIELDS, optional=True)
+
+
+def main() -> None:
+  """Prints the page."""
+  values = flag_lib.experiment_values(_FIELDS)
+  names = ('task', 'task_module', 'regex', 'automaton')
+  if not any(flags.FLAGS[name].value for name in names):
+    print(describe.list_tasks())
+    return
+  print(describe.describe(config.replaced(config.Experiment(), **values)))
+
+
+if __name__ == '__main__':
+  flag_lib.run(main)

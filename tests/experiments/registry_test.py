@@ -1,0 +1,172 @@
+"""Every registered model on every registered task."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from experiments import builders, config, constants, data, training
+
+_LENGTH = 5
+_WIDTHS = (5, 8)
+_TINY = config.Experiment(
+  embedding_dim=8,
+  num_heads=2,
+  sequence_length=_LENGTH,
+  max_range_test_length=_WIDTHS[-1],
+  batch_size=4,
+  smallest_bucket=_LENGTH,
+)
+_SMALL = {
+  'rnn': {'hidden_size': 4},
+  'lstm': {'hidden_size': 4},
+  'stack_rnn': {'hidden_size': 4, 'stack_cell_size': 2},
+  'stack_lstm': {'hidden_size': 4, 'stack_cell_size': 2},
+  'ndstack_rnn': {'hidden_size': 4},
+  'tape_rnn': {
+    'hidden_size': 4,
+    'memory_cell_size': 2,
+    'mlp_layers_size': (4,),
+  },
+  'transformer_encoder': {'num_layers': 1},
+  'transformer': {'num_layers': 1},
+}
+# One of each kind of output.
+_KINDS = ('parity_check', 'modular_arithmetic', 'reverse_string')
+
+
+def _experiment(architecture, task, **fields):
+  return dataclasses.replace(
+    _TINY,
+    architecture=architecture,
+    architecture_params=_SMALL.get(architecture, {}),
+    task=task,
+    **fields,
+  )
+
+
+class _Recorded:
+  """A task's sizes, with its batches handed in: tasks alike share programs."""
+
+  def __init__(self, input_size, output_size, output_lengths):
+    self.input_size = input_size
+    self.output_size = output_size
+    self._output_lengths = output_lengths
+
+  def output_length(self, input_length):
+    return self._output_lengths[input_length]
+
+
+@functools.cache
+def _programs(architecture, sizes, is_autoregressive):
+  """Returns a model's init, training step and test logits, compiled."""
+  experiment = _experiment(
+    architecture, 'parity_check', is_autoregressive=is_autoregressive
+  )
+  model = builders.make_model(experiment, _Recorded(*sizes))
+
+  @jax.jit
+  def step(params, tokens, target):
+    def loss_fn(params):
+      logits = model.apply(params, tokens, target, jax.random.key(0))
+      log_p = jax.nn.log_softmax(logits)
+      return -jnp.sum(target * log_p), logits
+
+    (loss, logits), gradient = jax.value_and_grad(loss_fn, has_aux=True)(params)
+    params = jax.tree.map(lambda p, g: p - 0.01 * g, params, gradient)
+    return params, loss, logits
+
+  test = jax.jit(functools.partial(model.apply, is_test=True))
+  return jax.jit(model.init)(jax.random.key(1)), step, test
+
+
+def _batch(task, width):
+  """Returns tokens and targets of one length in a width."""
+  source = data.make_source(task, _TINY.batch_size, [width])
+  return source.batch(jax.random.key(0), jnp.int32(_LENGTH), width)
+
+
+def _check(architecture, name, is_autoregressive=False):
+  task = constants.TASK_BUILDERS[name]()
+  lengths = tuple(task.output_length(n) for n in range(_WIDTHS[-1] + 4))
+  sizes = (task.input_size, task.output_size, lengths)
+  params, step, test = _programs(architecture, sizes, is_autoregressive)
+  tokens, target = _batch(task, _WIDTHS[0])
+  for _ in range(2):
+    params, loss, logits = step(params, tokens, target)
+    assert jnp.isfinite(loss)
+    assert logits.shape == target.shape
+    assert jnp.isfinite(logits).all()
+  bare = test(params, tokens, target)
+  wide_tokens, wide_target = _batch(task, _WIDTHS[1])
+  padded = test(params, wide_tokens, wide_target)
+  assert padded.shape == wide_target.shape
+  if target.ndim == 3:
+    padded = padded[:, -target.shape[1] :]
+    wide_target = wide_target[:, -target.shape[1] :]
+  np.testing.assert_array_equal(wide_target, target)
+  present = data.present(target)[..., None]
+  np.testing.assert_allclose(padded * present, bare * present, atol=1e-5)
+  right, counted = training.count_right(task, bare, target)
+  assert 0 <= right <= counted <= target[..., 0].size
+
+
+@pytest.mark.parametrize('name', constants.TASK_BUILDERS)
+def test_regular_gpt_on_every_task(name):
+  _check('regular_gpt', name)
+
+
+@pytest.mark.parametrize('name', _KINDS)
+@pytest.mark.parametrize('architecture', constants.MODEL_BUILDERS)
+def test_every_model_on_every_kind_of_task(architecture, name):
+  _check(architecture, name)
+
+
+@pytest.mark.parametrize('architecture', constants.MODEL_BUILDERS)
+def test_every_model_autoregressively(architecture):
+  _check(architecture, 'reverse_string', is_autoregressive=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name', constants.TASK_BUILDERS)
+@pytest.mark.parametrize('architecture', constants.MODEL_BUILDERS)
+def test_every_model_on_every_task(architecture, name):
+  _check(architecture, name)
+
+
+def test_names_are_the_benchmarks():
+  assert set(constants.MODEL_BUILDERS) == {
+    'regular_gpt',
+    'rnn',
+    'lstm',
+    'stack_rnn',
+    'stack_lstm',
+    'ndstack_rnn',
+    'tape_rnn',
+    'transformer_encoder',
+    'transformer',
+  }
+  assert set(constants.TASK_LEVELS) == set(constants.TASK_BUILDERS)
+  by_level = {}
+  for level in constants.TASK_LEVELS.values():
+    by_level[level] = by_level.get(level, 0) + 1
+  assert by_level == {'regular': 4 + 15, 'dcf': 4, 'cs': 7}
+
+
+def test_options_that_a_baseline_has_not_are_refused():
+  task = constants.TASK_BUILDERS['parity_check']()
+  for fields in (
+    {'precision': 'bfloat16'},
+    {'max_extra_levels': 1},
+    {'dropout_rate': 0.1},
+  ):
+    with pytest.raises(ValueError, match=next(iter(fields)).split('_')[0]):
+      builders.make_model(_experiment('rnn', 'parity_check', **fields), task)
+  with pytest.raises(ValueError, match='hidden_sise'):
+    experiment = dataclasses.replace(
+      _TINY, architecture='rnn', architecture_params={'hidden_sise': 3}
+    )
+    builders.make_model(experiment, task)

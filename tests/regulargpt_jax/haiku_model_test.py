@@ -1,0 +1,81 @@
+"""RegularGPT as a function for Haiku, under the benchmark's signature."""
+
+import haiku as hk
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from regulargpt_jax import config, haiku_model, model
+from regulargpt_jax.baselines import wrappers
+from tasks.dcf import reverse_string
+from tasks.regular import parity_check
+
+_PARAMS = {'embedding_dim': 8, 'num_heads': 2, 'chunk_size': 3}
+
+
+def _strings(length, width):
+  task = parity_check.ParityCheck()
+  return task.sample_tokens(jax.random.key(0), 4, length, width)
+
+
+@pytest.mark.parametrize('return_all_outputs', [True, False])
+def test_equals_the_flax_module(return_all_outputs):
+  tokens = _strings(5, 7)
+  x = jax.nn.one_hot(tokens, 2)
+  builder = haiku_model.make_regular_gpt(
+    output_size=2, return_all_outputs=return_all_outputs, **_PARAMS
+  )
+  transformed = hk.transform(builder)
+  params = transformed.init(jax.random.key(1), x)
+  logits = transformed.apply(params, None, x)
+  module = model.RegularGPT(config.make_config('benchmark', 2, 2, **_PARAMS))
+  own = module.init(jax.random.key(1), tokens)
+  assert hk.data_structures.tree_size(params) == sum(
+    leaf.size for leaf in jax.tree.leaves(own)
+  )
+  # The same numbers from the same parameters, carried over by name.
+  ((_, flat),) = params.items()
+  nested = {}
+  for path, value in flat.items():
+    *folders, name = path.split('/')
+    inner = nested
+    for folder in folders:
+      inner = inner.setdefault(folder, {})
+    inner[name] = value
+  path = 'scan' if return_all_outputs else 'reduce'
+  expected = module.apply({'params': nested}, tokens, path)
+  np.testing.assert_allclose(logits, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+  ('task', 'is_single'),
+  [(parity_check.ParityCheck(), True), (reverse_string.ReverseString(), False)],
+)
+def test_trains_under_the_wrapper_with_empty_targets(task, is_single):
+  """As the benchmark runs a model; other lengths use the same parameters."""
+  transformed = hk.transform(
+    wrappers.make_model_with_empty_targets(
+      haiku_model.make_regular_gpt(
+        task.output_size, return_all_outputs=True, **_PARAMS
+      ),
+      task,
+      single_output=is_single,
+    )
+  )
+  batch = task.sample_batch(jax.random.key(0), 4, 3)
+  params = transformed.init(jax.random.key(1), batch['input'])
+
+  def loss(params):
+    logits = transformed.apply(params, None, batch['input'])
+    assert logits.shape == batch['output'].shape
+    return -jnp.mean(batch['output'] * jax.nn.log_softmax(logits))
+
+  before, gradient = jax.value_and_grad(loss)(params)
+  params = jax.tree.map(lambda p, g: p - 0.1 * g, params, gradient)
+  assert loss(params) < before
+  longer = task.sample_batch(jax.random.key(0), 4, 11)
+  assert (
+    transformed.apply(params, None, longer['input']).shape
+    == longer['output'].shape
+  )
