@@ -21,6 +21,8 @@ setuptools.setup(
   ),
   install_requires=[
     'absl-py',
+    'automata-lib',
+    'dm-haiku',
     'chex',
     'flax',
     'jax>=0.10',
@@ -32,7 +34,7 @@ setuptools.setup(
     'tqdm',
   ],
   extras_require={
-    'test': ['hypothesis', 'pytest', 'ruff'],
+    'test': ['hypothesis', 'pytest', 'ruff', 'scipy'],
     'text': [
       'array-record',
       'grain',

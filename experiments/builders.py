@@ -33,7 +33,10 @@ def _build(kind: str, builder: Callable[..., Any], params: Mapping[str, Any]):
   try:
     return builder(**params)
   except TypeError as error:
-    raise ValueError(f'{kind}_params {dict(params)}: {error}') from error
+    arguments = ', '.join(inspect.signature(builder).parameters) or 'none'
+    raise ValueError(
+      f'{kind}_params {dict(params)}: {error}; the arguments are {arguments}.'
+    ) from error
 
 
 def make_task(
@@ -123,6 +126,9 @@ def make_curriculum(
 ) -> curriculum_lib.Curriculum:
   """Returns the experiment's curriculum, on lengths to `sequence_length`.
 
+  Its seed is an argument of its own, 0 by default, and not the experiment's:
+  runs that differ in the latter train on strings of the same lengths.
+
   Raises:
     ValueError: If it is unknown or its parameters are wrong.
   """
@@ -143,7 +149,14 @@ def make_curriculum(
   }
   builder = _lookup('curriculum', name, constants.CURRICULUM_BUILDERS)
   params = defaults.get(name, {}) | experiment.curriculum_params
-  return _build('curriculum', builder, {**params, 'seed': experiment.seed})
+  curriculum = _build('curriculum', builder, params)
+  shortest, longest_drawn = curriculum.bounds(experiment.training_steps)
+  if shortest < 1 or longest_drawn > longest:
+    raise ValueError(
+      f'The curriculum draws lengths {shortest}..{longest_drawn}, which are not'
+      f' within 1..sequence_length ({longest}).'
+    )
+  return curriculum
 
 
 def make_schedule(

@@ -11,14 +11,14 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 import time
 
 import chex
 import jax
 import orbax.checkpoint as ocp
 
-from experiments import config as config_lib
-from experiments import progress
+from experiments import files, progress
 
 _MAX_TO_KEEP = 3
 # How Orbax marks a folder that it is still writing.
@@ -64,11 +64,11 @@ class Checkpoints:
       # A checkpoint of this step that does not count is in the way.
       if step in self._manager.all_steps():
         self._manager.delete(step)
-      with _silent_stderr():
+      with _errors_once():
         self._manager.save(step, args=ocp.args.StandardSave(state), force=True)
         self._manager.wait_until_finished()
       sums = json.dumps(self._checksums(step))
-      config_lib.write_atomically(self._list_path(step), sums)
+      files.write_atomically(self._list_path(step), sums)
       self._remove_lists_without_checkpoint()
     except Exception as error:  # Orbax and tensorstore raise many kinds.
       for name in os.listdir(self._folder):
@@ -148,25 +148,28 @@ class Checkpoints:
 
 
 @contextlib.contextmanager
-def _silent_stderr():
+def _errors_once():
   """Keeps Orbax from printing tracebacks of an error that it also raises.
 
-  They come from threads, some of them native, and some a moment later.
+  They come from threads, some of them native, and some a moment later. What is
+  printed without an error is passed on.
   """
   sys.stderr.flush()
   kept = os.dup(2)
-  nowhere = os.open(os.devnull, os.O_WRONLY)
-  os.dup2(nowhere, 2)
-  os.close(nowhere)
-  try:
-    yield
-  except Exception:
-    time.sleep(1.0)
-    raise
-  finally:
-    sys.stderr.flush()
-    os.dup2(kept, 2)
-    os.close(kept)
+  with tempfile.TemporaryFile() as printed:
+    os.dup2(printed.fileno(), 2)
+    try:
+      yield
+    except Exception:
+      time.sleep(1.0)
+      raise
+    else:
+      printed.seek(0)
+      os.write(kept, printed.read())
+    finally:
+      sys.stderr.flush()
+      os.dup2(kept, 2)
+      os.close(kept)
 
 
 def _first_line(error: Exception) -> str:

@@ -1,15 +1,16 @@
-"""One experiment: everything its result depends on, and nothing else."""
+"""One experiment: everything its result depends on, and how often to save."""
 
 import dataclasses
 import json
 import os
 import platform
 import subprocess
-import tempfile
 from typing import Any
 
 import flax
 import jax
+
+from experiments import files
 
 CONFIG_FILE = 'config.json'
 
@@ -95,7 +96,7 @@ class Experiment:
   sequence_length: int = _option(40, 'Longest training string.', minimum=1)
   curriculum: str = _option('uniform', 'Distribution of training lengths.')
   curriculum_params: dict = _option(
-    {}, 'JSON: arguments of the curriculum, as {"tau": 0.9}.'
+    {}, 'JSON: arguments of the curriculum, as {"tau": 0.9}; `seed` is one.'
   )
   batch_size: int = _option(128, 'Strings per training step.', minimum=1)
   training_steps: int = _option(1000, 'Training steps.', minimum=1)
@@ -106,9 +107,11 @@ class Experiment:
     choices=('constant', 'cosine'),
   )
   warmup_steps: int = _option(0, 'Steps of linear warm-up.', minimum=0)
-  seed: int = _option(0, 'Seed of the data and of dropout.', minimum=0)
+  seed: int = _option(
+    0, 'Seed of the data and of dropout.', minimum=0, maximum=2**32 - 1
+  )
   model_init_seed: int = _option(
-    0, 'Seed of the initial parameters.', minimum=0
+    0, 'Seed of the initial parameters.', minimum=0, maximum=2**32 - 1
   )
   max_range_test_length: int = _option(
     500, 'Longest test string; every length from 1 is tested.', minimum=1
@@ -123,10 +126,16 @@ class Experiment:
     minimum=1,
   )
   log_every: int = _option(
-    100, 'Steps between two lines of metrics; 0 for none.', minimum=0
+    100,
+    'Steps between two lines of metrics; 0 for one at the end.',
+    minimum=0,
+    is_part_of_result=False,
   )
   checkpoint_every: int = _option(
-    500, 'Steps between two checkpoints; 0 for one at the end.', minimum=0
+    500,
+    'Steps between two checkpoints; 0 for one at the end.',
+    minimum=0,
+    is_part_of_result=False,
   )
 
   def __post_init__(self):
@@ -136,6 +145,11 @@ class Experiment:
       if minimum is not None and not value >= minimum:
         raise ValueError(
           f'{field.name} must be at least {minimum}, got {value}.'
+        )
+      maximum = field.metadata.get('maximum')
+      if maximum is not None and not value <= maximum:
+        raise ValueError(
+          f'{field.name} must be at most {maximum}, got {value}.'
         )
       choices = field.metadata.get('choices')
       if choices and value not in choices:
@@ -198,17 +212,24 @@ def claim_workdir(experiment: Experiment, workdir: str) -> None:
   """
   path = os.path.join(workdir, CONFIG_FILE)
   if os.path.exists(path):
-    found = dataclasses.asdict(load(workdir))
-    wanted = dataclasses.asdict(experiment)
+    found = load(workdir)
+    if _is_prolonged(found, experiment):
+      found = dataclasses.replace(
+        found, training_steps=experiment.training_steps
+      )
+      _write_config(found, path)
     differing = [
-      f'{name}={found[name]!r} there, {wanted[name]!r} here'
-      for name in wanted
-      if found[name] != wanted[name]
+      f'{field.name}={getattr(found, field.name)!r} there,'
+      f' {getattr(experiment, field.name)!r} here'
+      for field in dataclasses.fields(experiment)
+      if field.metadata.get('is_part_of_result', True)
+      and getattr(found, field.name) != getattr(experiment, field.name)
     ]
     if differing:
       raise ValueError(
         f'{workdir} holds a different experiment: {"; ".join(differing)}.'
-        ' Choose another --workdir.'
+        ' Choose another --workdir (launch.evaluate tests a trained model on'
+        ' other lengths).'
       )
     return
   os.makedirs(workdir, exist_ok=True)
@@ -216,11 +237,26 @@ def claim_workdir(experiment: Experiment, workdir: str) -> None:
     raise ValueError(
       f'{workdir} has files but no {CONFIG_FILE}. Choose another --workdir.'
     )
+  _write_config(experiment, path)
+
+
+def _is_prolonged(found: Experiment, wanted: Experiment) -> bool:
+  """Whether the one is the other, trained on: its first steps are the same."""
+  return (
+    wanted.training_steps > found.training_steps
+    and dataclasses.replace(found, training_steps=wanted.training_steps)
+    == wanted
+    and wanted.schedule == 'constant'
+    and wanted.curriculum != 'regular_increase'
+  )
+
+
+def _write_config(experiment: Experiment, path: str) -> None:
   contents = {
     'experiment': dataclasses.asdict(experiment),
     'environment': environment(),
   }
-  write_atomically(path, json.dumps(contents, indent=2) + '\n')
+  files.write_atomically(path, json.dumps(contents, indent=2) + '\n')
 
 
 def load(workdir: str) -> Experiment:
@@ -239,20 +275,3 @@ def load(workdir: str) -> Experiment:
     ) from None
   except (json.JSONDecodeError, KeyError, TypeError) as error:
     raise ValueError(f'Cannot read {path}: {error}') from error
-
-
-def write_atomically(path: str, contents: str | bytes) -> None:
-  """Writes a file whole or not at all."""
-  mode = 'wb' if isinstance(contents, bytes) else 'w'
-  folder, name = os.path.split(path)
-  descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=f'.{name}.')
-  try:
-    with os.fdopen(descriptor, mode) as f:
-      f.write(contents)
-      f.flush()
-      os.fsync(f.fileno())
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, path)
-  except BaseException:
-    os.unlink(temporary)
-    raise

@@ -7,6 +7,7 @@ the same lengths.
 
 import abc
 from collections.abc import Sequence
+import operator
 
 import numpy as np
 
@@ -21,6 +22,10 @@ class Curriculum(abc.ABC):
   def sample_sequence_length(self, step: int) -> int:
     """Returns the length of the strings of a step, counted from 0."""
 
+  @abc.abstractmethod
+  def bounds(self, num_steps: int) -> tuple[int, int]:
+    """Returns the shortest and the longest length of the first steps."""
+
   def _rng(self, step: int) -> np.random.Generator:
     return np.random.default_rng((self._seed, step))
 
@@ -30,12 +35,17 @@ class FixedCurriculum(Curriculum):
 
   def __init__(self, sequence_length: int, seed: int = 0):
     super().__init__(seed)
-    self._sequence_length = sequence_length
+    self._sequence_length = operator.index(sequence_length)
 
   def sample_sequence_length(self, step: int) -> int:
     """See base class."""
     del step
     return self._sequence_length
+
+  def bounds(self, num_steps: int) -> tuple[int, int]:
+    """See base class."""
+    del num_steps
+    return self._sequence_length, self._sequence_length
 
 
 class UniformCurriculum(Curriculum):
@@ -43,11 +53,16 @@ class UniformCurriculum(Curriculum):
 
   def __init__(self, values: Sequence[int], seed: int = 0):
     super().__init__(seed)
-    self._values = tuple(values)
+    self._values = _checked(values)
 
   def sample_sequence_length(self, step: int) -> int:
     """See base class."""
     return self._values[self._rng(step).integers(len(self._values))]
+
+  def bounds(self, num_steps: int) -> tuple[int, int]:
+    """See base class."""
+    del num_steps
+    return min(self._values), max(self._values)
 
 
 class ReverseExponentialCurriculum(Curriculum):
@@ -64,7 +79,7 @@ class ReverseExponentialCurriculum(Curriculum):
     super().__init__(seed)
     if tau <= 0:
       raise ValueError(f'tau must be positive, got {tau}.')
-    self._values = tuple(values)
+    self._values = _checked(values)
     log_weights = np.array(self._values) * np.log(tau)
     weights = np.exp(log_weights - log_weights.max())
     self._probabilities = weights / weights.sum()
@@ -72,6 +87,11 @@ class ReverseExponentialCurriculum(Curriculum):
   def sample_sequence_length(self, step: int) -> int:
     """See base class."""
     return int(self._rng(step).choice(self._values, p=self._probabilities))
+
+  def bounds(self, num_steps: int) -> tuple[int, int]:
+    """See base class."""
+    del num_steps
+    return min(self._values), max(self._values)
 
 
 class RegularIncreaseCurriculum(Curriculum):
@@ -103,18 +123,38 @@ class RegularIncreaseCurriculum(Curriculum):
         'increase_frequency and increase_amount must be at least 1, got'
         f' {increase_frequency} and {increase_amount}.'
       )
-    self._initial_sequence_length = initial_sequence_length
-    self._increase_frequency = increase_frequency
-    self._increase_amount = increase_amount
+    self._initial_sequence_length = operator.index(initial_sequence_length)
+    self._increase_frequency = operator.index(increase_frequency)
+    self._increase_amount = operator.index(increase_amount)
     self._sample_all_length = sample_all_length
-    self._max_sequence_length = max_sequence_length
+    self._max_increases = None
+    if max_sequence_length is not None:
+      room = max_sequence_length - initial_sequence_length
+      self._max_increases = max(0, room // increase_amount)
 
   def sample_sequence_length(self, step: int) -> int:
     """See base class."""
-    increases = step // self._increase_frequency
-    if self._max_sequence_length is not None:
-      room = self._max_sequence_length - self._initial_sequence_length
-      increases = min(increases, room // self._increase_amount)
+    increases = self._increases(step)
     if self._sample_all_length:
       increases = int(self._rng(step).integers(increases + 1))
     return self._initial_sequence_length + self._increase_amount * increases
+
+  def bounds(self, num_steps: int) -> tuple[int, int]:
+    """See base class."""
+    increases = self._increases(max(0, num_steps - 1))
+    longest = self._initial_sequence_length + self._increase_amount * increases
+    return self._initial_sequence_length, longest
+
+  def _increases(self, step: int) -> int:
+    increases = step // self._increase_frequency
+    if self._max_increases is None:
+      return increases
+    return min(increases, self._max_increases)
+
+
+def _checked(values: Sequence[int]) -> tuple[int, ...]:
+  """Returns the lengths as integers, at least one."""
+  checked = tuple(operator.index(value) for value in values)
+  if not checked:
+    raise ValueError('values must not be empty.')
+  return checked

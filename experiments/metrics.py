@@ -5,7 +5,7 @@ import os
 
 from tensorboardX import SummaryWriter
 
-from experiments import config as config_lib
+from experiments import files
 
 METRICS_FILE = 'metrics.jsonl'
 
@@ -25,7 +25,7 @@ class Metrics:
     kept = ''.join(
       json.dumps(line) + '\n' for line in read(workdir) if line['step'] <= step
     )
-    config_lib.write_atomically(self._path, kept)
+    files.write_atomically(self._path, kept)
     self._file = open(self._path, 'a', encoding='utf-8')  # noqa: SIM115
     self._tensorboard = SummaryWriter(
       os.path.join(workdir, 'tensorboard'), purge_step=step + 1

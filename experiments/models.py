@@ -19,7 +19,7 @@ from regulargpt_jax.baselines import wrappers
 from tasks import task as task_lib
 
 # Entries of the largest table that range evaluation may share among calls.
-_MAX_TABLE_SIZE = 2**26
+_MAX_TABLE_SIZE = 2**25
 # Strings that a model which looks at all positions is tested on at a time.
 _TEST_SUB_BATCH_SIZE = 64
 
@@ -70,6 +70,7 @@ def make_regular_gpt(
     'num_heads': experiment.num_heads,
     'dropout_rate': experiment.dropout_rate,
     'dtype': jnp.dtype(experiment.precision),
+    'tie_embedding': False,  # Classes are not symbols.
     **experiment.architecture_params,
   }
   reads_input_alone = (

@@ -22,16 +22,34 @@ def timed(doing: str) -> Iterator[None]:
   say(f'{doing}: {time.perf_counter() - start:.1f} s')
 
 
+class _Lines:
+  """A file in which every state of a bar is a line of its own."""
+
+  def write(self, text: str) -> None:
+    """Writes what there is to read of a bar's repainting."""
+    text = text.strip('\r\n ')
+    if text:
+      sys.stderr.write(text + '\n')
+
+  def flush(self) -> None:
+    """Flushes."""
+    sys.stderr.flush()
+
+
 def bar(total: int, initial: int, what: str, unit: str) -> tqdm.tqdm:
-  """Returns a progress bar with its rate and the time left."""
-  # A log file gets a line now and then; a terminal, a bar that moves.
-  interval = 0.5 if sys.stderr.isatty() else 15.0
+  """Returns a progress bar with its rate and the time left.
+
+  A terminal gets a bar that moves; a log file, a line now and then.
+  """
+  is_terminal = sys.stderr.isatty()
   return tqdm.tqdm(
     total=total,
     initial=initial,
     desc=what,
     unit=unit,
-    dynamic_ncols=True,
-    mininterval=interval,
+    file=sys.stderr if is_terminal else _Lines(),
+    dynamic_ncols=is_terminal,
+    ncols=None if is_terminal else 100,
+    mininterval=0.5 if is_terminal else 15.0,
     smoothing=0.1,
   )

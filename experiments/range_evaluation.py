@@ -7,13 +7,15 @@ import chex
 import jax
 import numpy as np
 
-from experiments import builders, data, models, progress, training
+from experiments import builders, data, models, programs, progress, training
 from experiments import config as config_lib
 from tasks import task as task_lib
 
 # Test strings come from this stream, whatever a run's own seed is, so that all
 # runs are tested on the same ones.
 _TEST_SEED = 0x7E57
+# Lengths handed to the device before the first has to be done.
+_IN_FLIGHT = 8
 
 
 def evaluate(
@@ -47,7 +49,7 @@ def evaluate(
     shared = jax.block_until_ready(share(params))
   num_parts = _num_parts(batch_size, model.sub_batch_size)
 
-  def accuracy_of(params, shared, length, host_data, width):
+  def accuracy_of(width, params, shared, length, host_data):
     rng = jax.random.fold_in(jax.random.key(_TEST_SEED), length)
     batch = source.batch(rng, host_data, width)
 
@@ -67,27 +69,25 @@ def evaluate(
 
     return jax.vmap(of_run)(params, shared)
 
-  programs = {}
+  accuracy_programs = programs.Programs(
+    'the evaluation', lambda width: functools.partial(accuracy_of, width)
+  )
   accuracies = []
   stream = source.stream([_TEST_SEED], ((length, length) for length in lengths))
   with progress.bar(len(lengths), 0, 'Evaluate', 'length') as bar:
     for length, (width, host_data) in zip(lengths, stream, strict=True):
-      if (
-        source.run_axis is not None
-      ):  # All runs are tested on the same strings.
+      # All runs are tested on the same strings.
+      if source.run_axis is not None:
         host_data = jax.tree.map(lambda x: x[0], host_data)
-      arguments = (params, shared, np.int32(length), host_data)
-      if width not in programs:
-        with progress.timed(
-          f'Compiling the evaluation of strings of up to {width} symbols'
-        ):
-          programs[width] = (
-            jax.jit(accuracy_of, static_argnums=4)
-            .lower(*arguments, width)
-            .compile()
-          )
-      accuracies.append(np.asarray(programs[width](*arguments)))
-      bar.update()
+      accuracies.append(
+        accuracy_programs(width, params, shared, np.int32(length), host_data)
+      )
+      # The device always has some work waiting, and the bar tells the truth.
+      if len(accuracies) >= _IN_FLIGHT:
+        accuracies[-_IN_FLIGHT].block_until_ready()
+        bar.update()
+    accuracies = jax.device_get(accuracies)
+    bar.update(len(lengths) - bar.n)
   return np.stack(accuracies, axis=-1)
 
 

@@ -7,14 +7,11 @@ import json
 import os
 from typing import Any
 
-import matplotlib
-
-matplotlib.use('Agg')
-from matplotlib import pyplot as plt
+from matplotlib import figure as figure_lib
 import numpy as np
 
 from experiments import config as config_lib
-from experiments import range_evaluation
+from experiments import files, range_evaluation
 
 NAME = 'range_evaluation'
 
@@ -29,9 +26,9 @@ def summarize(accuracies: np.ndarray, training_length: int) -> dict[str, Any]:
   Returns:
     `training_lengths`: mean accuracy on them; `score`: mean beyond them, None
     without any; `worst_length` and `worst_accuracy` over all lengths (the
-    longest of the worst).
+    shortest of the worst).
   """
-  worst = len(accuracies) - 1 - int(np.argmin(accuracies[::-1]))
+  worst = int(np.argmin(accuracies))
   return {
     'training_lengths': float(np.mean(accuracies[:training_length])),
     'score': range_evaluation.score(accuracies, training_length),
@@ -47,13 +44,9 @@ def table(experiment: config_lib.Experiment, summary: dict[str, Any]) -> str:
   if summary['score'] is not None:
     beyond = f'{trained + 1}..{experiment.max_range_test_length}'
     rows.append((f'accuracy, lengths {beyond} (score)', summary['score']))
-  rows.append(
-    (
-      f'worst accuracy, at length {summary["worst_length"]}',
-      summary['worst_accuracy'],
-    )
-  )
-  title = f'{experiment.architecture} on {experiment.task}'
+  worst = f'worst accuracy, at length {summary["worst_length"]}'
+  rows.append((worst, summary['worst_accuracy']))
+  title = _title(experiment)
   width = max(len(title), *(len(name) for name, _ in rows))
   lines = [title, '-' * (width + 8)]
   lines += [f'{name:{width}}  {value:.4f}' for name, value in rows]
@@ -81,7 +74,7 @@ def save(
   summary = summarize(accuracies, experiment.sequence_length)
   lengths = range(1, len(accuracies) + 1)
   text = io.StringIO()
-  writer = csv.writer(text)
+  writer = csv.writer(text, lineterminator='\n')
   writer.writerow(['length', 'accuracy'])
   writer.writerows(zip(lengths, accuracies.tolist(), strict=True))
   contents = {
@@ -92,21 +85,32 @@ def save(
     'environment': config_lib.environment(),
   }
   path = os.path.join(folder, NAME)
-  config_lib.write_atomically(path + '.csv', text.getvalue())
-  config_lib.write_atomically(
-    path + '.json', json.dumps(contents, indent=2) + '\n'
-  )
-  config_lib.write_atomically(
+  files.write_atomically(path + '.csv', text.getvalue())
+  files.write_atomically(path + '.json', json.dumps(contents, indent=2) + '\n')
+  files.write_atomically(
     path + '.png', _picture(experiment, accuracies, chance)
   )
   return summary
+
+
+def _title(experiment: config_lib.Experiment) -> str:
+  """Returns what was trained on what."""
+  if experiment.regex:
+    task = experiment.regex
+  elif experiment.automaton:
+    task = 'an automaton'
+  else:
+    task = experiment.task
+  params = ', '.join(f'{k} = {v}' for k, v in experiment.task_params.items())
+  return f'{experiment.architecture} on {task}' + (params and f' ({params})')
 
 
 def _picture(
   experiment: config_lib.Experiment, accuracies: np.ndarray, chance: float
 ) -> bytes:
   """Returns a PNG of accuracy against length."""
-  figure, axes = plt.subplots(figsize=(7, 3.5), layout='constrained')
+  figure = figure_lib.Figure(figsize=(7, 3.5), layout='constrained')
+  axes = figure.subplots()
   trained = min(experiment.sequence_length, len(accuracies))
   axes.axvspan(
     0.5, trained + 0.5, color='0.85', label=f'trained on 1..{trained}'
@@ -120,14 +124,13 @@ def _picture(
     label=experiment.architecture,
   )
   axes.set(
-    title=f'{experiment.architecture} on {experiment.task}',
+    title=_title(experiment),
     xlabel='length of the string',
     ylabel='accuracy',
     xlim=(0.5, len(accuracies) + 0.5),
     ylim=(0, 1.05),
   )
-  axes.legend(loc='lower right')
+  axes.legend(loc='best')
   buffer = io.BytesIO()
   figure.savefig(buffer, format='png', dpi=150)
-  plt.close(figure)
   return buffer.getvalue()

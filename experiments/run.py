@@ -5,7 +5,6 @@ import fcntl
 import os
 
 import chex
-import jax
 import numpy as np
 
 from experiments import builders, models, range_evaluation, report, training
@@ -32,11 +31,40 @@ def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
   """
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
-  builders.make_curriculum(experiment)
+  builders.make_curriculum(experiment)  # Fails now, or never.
   config_lib.claim_workdir(experiment, workdir)
   with _locked(workdir):
     params = training.train(experiment, workdir, task, model)
     _evaluate_and_report(experiment, task, model, params, workdir)
+
+
+def load(
+  workdir: str,
+) -> tuple[
+  config_lib.Experiment,
+  task_lib.GeneralizationTask,
+  models.Model,
+  chex.ArrayTree,
+]:
+  """Returns a trained experiment, its task and model, and its parameters.
+
+  The parameters are of the newest good checkpoint, [R, ...].
+
+  Raises:
+    ValueError: If the folder holds no experiment.
+    OSError: If it has no good checkpoint.
+  """
+  experiment = config_lib.load(workdir)
+  task = builders.make_task(experiment)
+  model = builders.make_model(experiment, task)
+  like = training.init_state(model, training.make_runs(experiment))
+  checkpoints = checkpoints_lib.Checkpoints(workdir)
+  restored = checkpoints.restore(like)
+  checkpoints.close()
+  if restored is None:
+    raise OSError(f'{workdir} has no checkpoint yet.')
+  _, state = restored
+  return experiment, task, model, state.params
 
 
 def evaluate(workdir: str, output_dir: str | None = None, **overrides) -> None:
@@ -46,29 +74,23 @@ def evaluate(workdir: str, output_dir: str | None = None, **overrides) -> None:
     workdir: Its folder.
     output_dir: Where to write; by default the workdir.
     **overrides: Fields of the experiment to evaluate with other values, as
-      `max_range_test_length`.
+      `max_range_test_length`, where not None. Their results need an
+      `output_dir` of their own.
 
   Raises:
     ValueError: If the folder holds no experiment, or a value is impossible.
     OSError: If there is no good checkpoint.
   """
-  experiment = config_lib.load(workdir)
-  like_trained = experiment
-  experiment = config_lib.replaced(experiment, **overrides)
+  trained, _, _, params = load(workdir)
+  experiment = config_lib.replaced(trained, **overrides)
+  if experiment != trained and output_dir is None:
+    raise ValueError(
+      'Give an --output_dir: these results are not those of the experiment in'
+      f' {workdir}, whose own would be overwritten.'
+    )
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
-  like = jax.eval_shape(
-    lambda: training.init_state(model, training.make_runs(like_trained))
-  )
-  checkpoints = checkpoints_lib.Checkpoints(workdir)
-  restored = checkpoints.restore(like)
-  checkpoints.close()
-  if restored is None:
-    raise OSError(f'{workdir} has no checkpoint yet.')
-  _, state = restored
-  _evaluate_and_report(
-    experiment, task, model, state.params, output_dir or workdir
-  )
+  _evaluate_and_report(experiment, task, model, params, output_dir or workdir)
 
 
 def _evaluate_and_report(

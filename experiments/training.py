@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from experiments import builders, data, models, progress
+from experiments import builders, data, models, programs, progress
 from experiments import checkpoints as checkpoints_lib
 from experiments import config as config_lib
 from experiments import metrics as metrics_lib
@@ -62,7 +62,8 @@ class State:
     step: Steps done, which is also the position in the data; int32 [].
     params: Parameters, [R, ...].
     optimizer: Of Adam and the clipping, [R, ...].
-    loss_sum: Of the steps since the last logging point, [R].
+    num_summed: Steps since the last logging point; int32 [].
+    loss_sum: Of those steps, [R].
     accuracy_sum: Likewise.
     diverged_at: The step whose loss or gradient was not finite, after which
       nothing changes any more; -1 before that. int32 [R].
@@ -71,6 +72,7 @@ class State:
   step: jax.Array
   params: chex.ArrayTree
   optimizer: optax.OptState
+  num_summed: jax.Array
   loss_sum: jax.Array
   accuracy_sum: jax.Array
   diverged_at: jax.Array
@@ -105,6 +107,7 @@ def init_state(model: models.Model, runs: Runs) -> State:
     step=jnp.zeros((), jnp.int32),
     params=params,
     optimizer=optimizer,
+    num_summed=jnp.zeros((), jnp.int32),
     loss_sum=zeros_R,
     accuracy_sum=jnp.zeros_like(zeros_R),
     diverged_at=jnp.full(zeros_R.shape, -1, jnp.int32),
@@ -175,33 +178,13 @@ def make_step(
     )
 
   def train_step(state: State, runs: Runs, host_data: Any) -> State:
-    axes = State(None, 0, 0, 0, 0, 0)
+    axes = State(None, 0, 0, None, 0, 0, 0)
     new = jax.vmap(
       step_run, in_axes=(axes, 0, None, source.run_axis), out_axes=axes
     )(state, runs, state.step, host_data)
-    return new.replace(step=state.step + 1)
+    return new.replace(step=state.step + 1, num_summed=state.num_summed + 1)
 
   return train_step
-
-
-class _Steps:
-  """The step programs by width, each compiled when it is first needed."""
-
-  def __init__(self, experiment, task, source, model):
-    self._make = functools.partial(make_step, experiment, task, source, model)
-    self._programs = {}
-
-  def __call__(self, state, runs, host_data, width):
-    if width not in self._programs:
-      with progress.timed(
-        f'Compiling the training step for strings of up to {width} symbols'
-      ):
-        self._programs[width] = (
-          jax.jit(self._make(width), donate_argnums=0)
-          .lower(state, runs, host_data)
-          .compile()
-        )
-    return self._programs[width](state, runs, host_data)
 
 
 def _lengths(
@@ -210,13 +193,7 @@ def _lengths(
   """Yields the number and the string length of each step still to do."""
   curriculum = builders.make_curriculum(experiment)
   for step in range(first_step, experiment.training_steps):
-    length = curriculum.sample_sequence_length(step)
-    if not 1 <= length <= experiment.sequence_length:
-      raise ValueError(
-        f'The curriculum drew length {length}, outside 1..sequence_length'
-        f' ({experiment.sequence_length}).'
-      )
-    yield step, length
+    yield step, curriculum.sample_sequence_length(step)
 
 
 def train(
@@ -247,7 +224,11 @@ def train(
   source = data.make_source(task, experiment.batch_size, widths)
   runs = make_runs(experiment)
   state = init_state(model, runs)
-  steps = _Steps(experiment, task, source, model)
+  steps = programs.Programs(
+    'the training',
+    functools.partial(make_step, experiment, task, source, model),
+    donate_argnums=0,
+  )
   with contextlib.ExitStack() as stack:
     checkpoints = checkpoints_lib.Checkpoints(workdir)
     stack.callback(checkpoints.close)
@@ -255,6 +236,9 @@ def train(
     first_step = 0
     if restored is not None:
       first_step, state = restored
+      if first_step >= experiment.training_steps:
+        progress.say(f'Already trained to step {first_step}.')
+        return state.params
       progress.say(f'Resuming from step {first_step}.')
     metrics = metrics_lib.Metrics(workdir, first_step)
     stack.callback(metrics.close)
@@ -263,19 +247,26 @@ def train(
     )
     received = stack.enter_context(_caught_signals())
     bar_updated = time.perf_counter()
+    num_compiled = 0
     stream = source.stream(runs.seed.tolist(), _lengths(experiment, first_step))
     stack.callback(stream.close)
     for step, (width, host_data) in enumerate(stream, first_step):
-      state = steps(state, runs, host_data, width)
+      state = steps(width, state, runs, host_data)
+      if steps.num_compiled > num_compiled:
+        num_compiled = steps.num_compiled
+        bar.unpause()  # Compiling says nothing about the time left.
       done = step + 1
       is_last = done == experiment.training_steps
-      if _is_due(done, experiment.log_every):
-        state = _log(metrics, bar, state, done, experiment.log_every)
+      if received:
+        name = signal.Signals(received[0]).name
+        progress.say(f'{name}: saving step {done}, then exiting.')
+      if _is_due(done, experiment.log_every) or is_last:
+        state = _log(metrics, bar, state, done)
       if received or is_last or _is_due(done, experiment.checkpoint_every):
         _check_finite(state)
         metrics.flush()
         checkpoints.save(done, state)
-      if received and not is_last:
+      if received:
         raise RunInterruptedError(received[0], done)
       if is_last or time.perf_counter() - bar_updated > _BAR_INTERVAL_S:
         state.step.block_until_ready()
@@ -288,27 +279,32 @@ def _is_due(step: int, every: int) -> bool:
   return every > 0 and step % every == 0
 
 
-def _log(metrics, bar, state: State, step: int, num_steps: int) -> State:
+def _log(metrics, bar, state: State, step: int) -> State:
   """Writes the means since the last logging point, and starts anew."""
   _check_finite(state)
+  num_summed = int(state.num_summed)
   sums = jax.device_get((state.loss_sum, state.accuracy_sum))
   for run, (loss_sum, accuracy_sum) in enumerate(zip(*sums, strict=True)):
-    loss = float(loss_sum) / num_steps
-    accuracy = float(accuracy_sum) / num_steps
+    loss = float(loss_sum) / num_summed
+    accuracy = float(accuracy_sum) / num_summed
     metrics.write(step, run, loss=loss, accuracy=accuracy)
-    bar.set_postfix_str(f'loss {loss:.4f}, accuracy {accuracy:.3f}')
+    bar.set_postfix_str(
+      f'loss {loss:.4f}, accuracy {accuracy:.3f}', refresh=False
+    )
+  bar.update(step - bar.n)
   return state.replace(
+    num_summed=jnp.zeros_like(state.num_summed),
     loss_sum=jnp.zeros_like(state.loss_sum),
     accuracy_sum=jnp.zeros_like(state.accuracy_sum),
   )
 
 
 def _check_finite(state: State) -> None:
-  """Raises DivergedError if a run has diverged."""
-  diverged_at = int(jax.device_get(state.diverged_at).max())
-  if diverged_at >= 0:
+  """Raises DivergedError if every run has diverged."""
+  diverged_at = jax.device_get(state.diverged_at)
+  if (diverged_at >= 0).all():
     raise DivergedError(
-      f'The loss or its gradient is not finite at step {diverged_at + 1}.'
+      f'The loss or its gradient is not finite at step {diverged_at.max() + 1}.'
       ' The last good checkpoint is kept; try a lower --learning_rate in'
       ' another --workdir.'
     )
@@ -322,7 +318,6 @@ def _caught_signals():
   def catch(signal_number: int, frame: Any) -> None:
     del frame
     received.append(signal_number)
-    progress.say(f'{signal.Signals(signal_number).name}: saving, then exiting.')
 
   try:
     old = {s: signal.signal(s, catch) for s in (signal.SIGTERM, signal.SIGINT)}

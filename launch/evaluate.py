@@ -12,7 +12,10 @@ _WORKDIR = flags.DEFINE_string(
   'workdir', None, 'Folder of the trained run.', required=True
 )
 _OUTPUT_DIR = flags.DEFINE_string(
-  'output_dir', None, 'Folder for the results; by default the workdir.'
+  'output_dir',
+  None,
+  'Folder for the results; by default the workdir, where no flag differs from'
+  ' training.',
 )
 # What may differ from training; a flag that is not given is as in training.
 _OVERRIDES = (

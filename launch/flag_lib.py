@@ -11,11 +11,20 @@ from typing import Any
 from absl import app, flags, logging
 import jax
 
-from experiments import config, training
+from experiments import config, constants, training
+from regulargpt_jax import config as regular_gpt_config
 
 # The flags defined here belong to the launcher that asks for them: its --help
 # shows them.
 flags.disclaim_key_flags()
+
+# What the fields that are names may be.
+_NAMES = {
+  'task': constants.TASK_BUILDERS,
+  'architecture': constants.MODEL_BUILDERS,
+  'curriculum': constants.CURRICULUM_BUILDERS,
+  'preset': regular_gpt_config.PRESETS,
+}
 
 # Exit statuses: 1 for an error, 128 + the signal after a signal that saved.
 _ERROR = 1
@@ -74,6 +83,8 @@ def define_experiment(
     default = getattr(config.Experiment(), field.name)
     given = None if optional else default
     help_text = field.metadata['help']
+    if field.name in _NAMES:
+      help_text += f' One of {", ".join(sorted(_NAMES[field.name]))}.'
     choices = field.metadata.get('choices')
     if choices:
       flags.DEFINE_enum(field.name, given, choices, help_text)
@@ -108,8 +119,6 @@ def run(main: Callable[[], None]) -> None:
   """Runs a launcher: quiet libraries, kept compilations, one-line errors."""
 
   def guarded(argv: Sequence[str]) -> None:
-    if len(argv) > 1:
-      raise app.UsageError(f'Unexpected arguments: {" ".join(argv[1:])}')
     logging.set_verbosity(logging.ERROR)
     if jax.config.jax_compilation_cache_dir is None:
       cache = os.environ.get('XDG_CACHE_HOME', os.path.expanduser('~/.cache'))
@@ -117,6 +126,10 @@ def run(main: Callable[[], None]) -> None:
         'jax_compilation_cache_dir', os.path.join(cache, 'regulargpt_jax')
       )
     try:
+      if len(argv) > 1:
+        raise ValueError(
+          f'Unexpected argument {argv[1]!r}; flags are written --name=value.'
+        )
       main()
     except training.RunInterruptedError as error:
       print(error, file=sys.stderr)

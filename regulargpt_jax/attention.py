@@ -10,6 +10,8 @@ Letters: B batch, T length, N rows, C chunk size, H heads, d head size.
 import jax
 import jax.numpy as jnp
 
+from regulargpt_jax import lookup
+
 # Finite, so that a row with nothing to see is garbage and not NaN.
 _HIDDEN = -1e30
 
@@ -221,7 +223,11 @@ def block_local_attention(
     chunk_size + jnp.arange(chunk_size)[:, None] - jnp.arange(2 * chunk_size)
   )
   in_window_Cx2C = (distance_Cx2C >= 0) & (distance_Cx2C < chunk_size)
-  bias_HxCx2C = bias_HxC[:, jnp.clip(distance_Cx2C, 0, chunk_size - 1)]
+  bias_HxCx2C = jnp.moveaxis(
+    lookup.take_rows(bias_HxC.T, jnp.clip(distance_Cx2C, 0, chunk_size - 1)),
+    -1,
+    0,
+  )
 
   logits = jnp.einsum(
     'bmqhd,bmkhd->bhmqk', _scaled(q), k, preferred_element_type=jnp.float32

@@ -10,11 +10,7 @@ s symbols, number(uv) = number(u) V^s + number(v), leading padding included.
 """
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-
-# Above this many rows, a one-hot matrix product costs more than a scatter-add.
-_MAX_ONE_HOT_ROWS = 1024
 
 
 def num_strings(vocab_size: int, max_length: int) -> int:
@@ -65,44 +61,3 @@ def split(vocab_size: int, length: int, chunk_size: int) -> np.ndarray:
     parts.append(last)
     number = (number - last) // place_value
   return np.stack(parts[::-1], axis=-1).astype(np.int32)
-
-
-@jax.custom_vjp
-def take_rows(table_SxD: jax.Array, index: jax.Array) -> jax.Array:
-  """Returns `table[index]`, with a gradient summed in a fixed order.
-
-  The gradient of a gather is a scatter-add, whose order of summation is not
-  fixed on a GPU; for tables of few rows it is a one-hot matrix product here.
-
-  Args:
-    table_SxD: The rows.
-    index: Integers in [0, S), of any shape.
-
-  Returns:
-    Array [*index.shape, D].
-  """
-  return table_SxD[index]
-
-
-def _take_rows_forward(table_SxD, index):
-  return take_rows(table_SxD, index), (table_SxD, index)
-
-
-def _take_rows_backward(residuals, grad):
-  table_SxD, index = residuals
-  num_rows, dim = table_SxD.shape
-  index_N, grad_NxD = index.reshape(-1), grad.reshape(-1, dim)
-  if num_rows > _MAX_ONE_HOT_ROWS:
-    return jnp.zeros_like(table_SxD).at[index_N].add(grad_NxD), None
-  one_hot_NxS = jax.nn.one_hot(index_N, num_rows, dtype=grad.dtype)
-  grad_SxD = jnp.einsum(
-    'ns,nd->sd',
-    one_hot_NxS,
-    grad_NxD,
-    precision=jax.lax.Precision.HIGHEST,
-    preferred_element_type=jnp.float32,
-  )
-  return grad_SxD.astype(table_SxD.dtype), None
-
-
-take_rows.defvjp(_take_rows_forward, _take_rows_backward)

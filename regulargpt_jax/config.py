@@ -135,8 +135,6 @@ def make_config(
       f'Unknown preset {preset!r}; the known ones are'
       f' {", ".join(sorted(PRESETS))}.'
     )
-  fields = PRESETS[preset] | overrides
-  if vocab_size != output_size:  # Nothing to tie: inputs are not outputs.
-    fields.setdefault('tie_embedding', False)
-    fields['tie_embedding'] = overrides.get('tie_embedding', False)
-  return RegularGPTConfig(vocab_size, output_size, **fields)
+  return RegularGPTConfig(
+    vocab_size, output_size, **(PRESETS[preset] | overrides)
+  )

@@ -14,13 +14,13 @@ from flax import linen as nn
 import jax
 import jax.numpy as jnp
 
-from regulargpt_jax import attention, chunk_table
+from regulargpt_jax import attention, chunk_table, lookup
 from regulargpt_jax import config as config_lib
 from regulargpt_jax import depth as depth_lib
 
 PATHS = ('reference', 'scan', 'reduce')
 # Up to this window width, `scan` gathers C shifted views; above, it attends in
-# blocks (measured in benchmarks/attention.py).
+# blocks, whose work per position is 2 C but in larger matrix products.
 _MAX_GATHERED_WINDOW = 16
 
 
@@ -49,8 +49,9 @@ def _dense(config, features, name, use_bias=True, residual=False):
 class Block(nn.Module):
   """Attention to a dilated window of C positions, then a feed-forward layer.
 
-  Sows, in the collection 'intermediates': `attention_weights`, `attention`,
-  `ffn` (the two sublayers' outputs before the residual sum) and `output`.
+  Sows, in the collection 'intermediates': `attention_weights` (but not where it
+  attends in blocks), `attention`, `ffn` (the two sublayers' outputs before the
+  residual sum) and `output`.
   """
 
   config: config_lib.RegularGPTConfig
@@ -78,18 +79,21 @@ class Block(nn.Module):
     self.dropout = nn.Dropout(c.dropout_rate)
 
   def chunked(self, x_NxCxD, visible_NxC, deterministic=True):
-    """Maps each chunk to the output at its last position, [N, D]."""
+    """Maps each chunk to the output at its last position, [N, D].
+
+    N may be several axes.
+    """
     y_NxCxD = self._before_attention(x_NxCxD)
-    q_NxHxd = self._heads(self.query(y_NxCxD[:, -1]))
+    q_NxHxd = self._heads(self.query(y_NxCxD[..., -1, :]))
     # By distance from the last position, which is what `bias` is indexed by.
-    k_NxCxHxd = self._heads(self.key(y_NxCxD))[:, ::-1]
-    v_NxCxHxd = self._heads(self.value(y_NxCxD))[:, ::-1]
-    visible = None if visible_NxC is None else visible_NxC[:, ::-1]
+    k_NxCxHxd = jnp.flip(self._heads(self.key(y_NxCxD)), -3)
+    v_NxCxHxd = jnp.flip(self._heads(self.value(y_NxCxD)), -3)
+    visible = None if visible_NxC is None else jnp.flip(visible_NxC, -1)
     out, weights = attention.window_attention(
       q_NxHxd, k_NxCxHxd, v_NxCxHxd, self.position_bias_HxC, visible
     )
     self.sow('intermediates', 'attention_weights', weights)
-    return self._after_attention(x_NxCxD[:, -1], out, deterministic)
+    return self._after_attention(x_NxCxD[..., -1, :], out, deterministic)
 
   def windowed(self, x_BxTxD, pad_D, visible_BxT, dilation, deterministic=True):
     """Maps a sequence to the outputs at all its positions, [B, T, D]."""
@@ -224,7 +228,7 @@ class RegularGPT(nn.Module):
         position only, in O(T) work).
       extra_levels: Levels beyond L(T), where T is each string's own length; an
         integer, or a traced array broadcastable to [B].
-      max_extra_levels: Static bound on `extra_levels` where it is traced.
+      max_extra_levels: Static bound on `extra_levels`, where it is traced.
       tables: What `tabulate` returned for the same parameters, to share it
         among calls of 'reduce'; by default this call makes its own.
 
@@ -240,10 +244,10 @@ class RegularGPT(nn.Module):
       raise ValueError(
         f'Unknown path {path!r}; the known ones are {", ".join(PATHS)}.'
       )
-    if max_extra_levels is None:
-      if not isinstance(extra_levels, int):
-        raise ValueError('A traced extra_levels needs max_extra_levels.')
+    if isinstance(extra_levels, int):
       max_extra_levels = extra_levels
+    elif max_extra_levels is None:
+      raise ValueError('A traced extra_levels needs max_extra_levels.')
     c = self.config
     tokens_BxT = jnp.asarray(tokens_BxT)
     max_length = tokens_BxT.shape[1]
@@ -293,7 +297,7 @@ class RegularGPT(nn.Module):
       parts = chunk_table.split(
         c.vocab_size, length // c.chunk_size, c.chunk_size
       )[1:]
-      chunks = chunk_table.take_rows(tables[-1], parts)
+      chunks = lookup.take_rows(tables[-1], parts)
       states = self.blocks[0].chunked(chunks, self._visible(parts > 0))
       tables.append(jnp.concatenate([tables[0][:1], states]))
       length *= c.chunk_size
@@ -303,17 +307,18 @@ class RegularGPT(nn.Module):
     """A tree: level l keeps the positions T - 1 - i * C^(l + 1)."""
     c = self.config
     if tables is None:
-      tables = self.tabulate(tokens_BxT.size)
+      # Larger tables would have a gradient without a fixed order.
+      tables = self.tabulate(tokens_BxT.size, lookup.MAX_ONE_HOT_ROWS)
     number_Bxn = tokens_BxT + 1  # As a string of one symbol, or of none.
     answer_BxD = None
     for level in range(min(max_levels, len(tables) - 1)):
       number_Bxn = chunk_table.join(
         self._in_chunks(number_Bxn, 0), c.vocab_size, c.chunk_size**level
       )
-      last_BxD = chunk_table.take_rows(tables[level + 1], number_Bxn[:, -1])
+      last_BxD = lookup.take_rows(tables[level + 1], number_Bxn[:, -1])
       answer_BxD = self._answer(level, num_levels_B, last_BxD, answer_BxD)
     first_level = min(max_levels, len(tables) - 1)
-    x_BxnxD = chunk_table.take_rows(tables[first_level], number_Bxn)
+    x_BxnxD = lookup.take_rows(tables[first_level], number_Bxn)
     present_Bxn = number_Bxn > 0
     if first_level == 0:
       x_BxnxD = self.dropout(x_BxnxD, self._deterministic)
@@ -327,13 +332,9 @@ class RegularGPT(nn.Module):
       x_BxnxCxD = self._in_chunks(x_BxnxD, 0)
       present_BxnxC = self._in_chunks(present_Bxn, False)
       x_BxnxCxD = self._padded(x_BxnxCxD, present_BxnxC)
-      batch, num_chunks = present_BxnxC.shape[:2]
-      visible = self._visible(present_BxnxC.reshape(-1, c.chunk_size))
       x_BxnxD = last.chunked(
-        x_BxnxCxD.reshape(-1, c.chunk_size, c.embedding_dim),
-        visible,
-        self._deterministic,
-      ).reshape(batch, num_chunks, -1)
+        x_BxnxCxD, self._visible(present_BxnxC), self._deterministic
+      )
       present_Bxn = present_BxnxC[..., -1]
       answer_BxD = self._answer(level, num_levels_B, x_BxnxD[:, -1], answer_BxD)
     return answer_BxD
@@ -437,7 +438,7 @@ class RegularGPT(nn.Module):
     return table.astype(c.dtype)
 
   def _embed(self, tokens_BxT):
-    x = chunk_table.take_rows(self._embedding_table(), tokens_BxT + 1)
+    x = lookup.take_rows(self._embedding_table(), tokens_BxT + 1)
     return self.dropout(x, self._deterministic)
 
   def _readout(self, h):

@@ -11,7 +11,7 @@ os.environ['XLA_FLAGS'] = (
 os.environ['JAX_PLATFORMS'] = 'cpu'
 os.environ.setdefault(
   'JAX_COMPILATION_CACHE_DIR',
-  os.path.join(tempfile.gettempdir(), 'regulargpt_jax_tests'),
+  os.path.join(tempfile.gettempdir(), f'regulargpt_jax_tests_{os.getuid()}'),
 )
 os.environ['JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS'] = '0.3'
 

@@ -15,6 +15,7 @@ from experiments import (
   builders,
   checkpoints,
   config,
+  data,
   metrics,
   range_evaluation,
   run,
@@ -79,6 +80,11 @@ def test_one_program_a_depth(compilations, tmp_path):
   assert len(tests) == 9, compilations
 
 
+def _step(experiment, task, model, width=5):
+  source = data.make_source(task, experiment.batch_size, [width])
+  return jax.jit(training.make_step(experiment, task, source, model, width))
+
+
 def test_a_step_is_adam_behind_clipping():
   """Against optax's own chain, one run, one batch, by hand."""
   experiment = dataclasses.replace(_TINY, learning_rate=0.01)
@@ -89,7 +95,7 @@ def test_a_step_is_adam_behind_clipping():
   params = jax.tree.map(lambda x: x[0], state.params)
   optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(0.01))
   optimizer_state = optimizer.init(params)
-  step = jax.jit(training.make_step(experiment, task, model, width=5))
+  step = _step(experiment, task, model)
 
   @jax.jit
   def by_hand(params, optimizer_state, i):
@@ -97,7 +103,7 @@ def test_a_step_is_adam_behind_clipping():
     tokens = task.sample_tokens(jax.random.split(rng, 3)[0], 4, 5, 5)
 
     def loss_fn(params):
-      log_p = jax.nn.log_softmax(model.apply(params, tokens))
+      log_p = jax.nn.log_softmax(model.apply(params, tokens, None))
       return -log_p[jnp.arange(4), task.solve(tokens)].mean()
 
     loss, grads = jax.value_and_grad(loss_fn)(params)
@@ -125,7 +131,7 @@ def test_runs_do_not_disturb_each_other():
     model_init_seed=jnp.array([0, 5, 0], jnp.uint32),
     learning_rate=jnp.array([1e-3, 1e-2, jnp.inf]),
   )
-  step = jax.jit(training.make_step(_TINY, task, model, width=5))
+  step = _step(_TINY, task, model)
 
   def trained(runs):
     state = training.init_state(model, runs)
@@ -163,12 +169,38 @@ def test_divergence_is_reported_and_the_last_good_checkpoint_kept(tmp_path):
   assert all(jnp.isfinite(x).all() for x in jax.tree.leaves(kept.params))
 
 
-def test_extra_levels_and_dropout_train(tmp_path):
-  experiment = dataclasses.replace(
-    _TINY, max_extra_levels=2, dropout_rate=0.1, precision='bfloat16'
-  )
-  _train(experiment, tmp_path)
-  assert all(np.isfinite(line['loss']) for line in metrics.read(str(tmp_path)))
+def test_extra_levels_and_dropout_change_the_loss(tmp_path):
+  losses = {}
+  for fields in ({}, {'max_extra_levels': 2}, {'dropout_rate': 0.1}):
+    name = str(fields)
+    _train(dataclasses.replace(_TINY, **fields), tmp_path / name)
+    losses[name] = [line['loss'] for line in metrics.read(tmp_path / name)]
+    assert np.isfinite(losses[name]).all()
+  assert len({tuple(loss) for loss in losses.values()}) == 3
+
+
+def test_extra_levels_are_drawn_from_0_to_the_most():
+  experiment = dataclasses.replace(_TINY, max_extra_levels=2)
+  task = builders.make_task(experiment)
+  model = builders.make_model(experiment, task)
+
+  def revealing(params, tokens, target, rng, extra_levels):
+    """Logits whose loss is the draw, with a gradient of zero."""
+    del tokens, rng
+    zero = sum(jnp.sum(0 * x) for x in jax.tree.leaves(params))
+    p = jnp.exp(-(extra_levels + zero + 0.5))
+    return jnp.log(jnp.where(target > 0, p, 1 - p))
+
+  step = _step(experiment, task, dataclasses.replace(model, apply=revealing))
+  runs = training.make_runs(experiment)
+  state = training.init_state(model, runs)
+  draws = []
+  for _ in range(60):
+    state = step(state.replace(loss_sum=jnp.zeros(1)), runs, jnp.int32(5))
+    draws.append(round(float(state.loss_sum[0]) - 0.5))
+  counts = np.bincount(draws, minlength=3)
+  assert len(counts) == 3
+  assert counts.min() > 8
 
 
 @pytest.mark.parametrize(
@@ -287,7 +319,7 @@ def test_a_second_process_is_kept_out(tmp_path):
 @pytest.mark.parametrize(
   ('fields', 'message'),
   [
-    ({'task': 'parity'}, 'cycle_navigation, even_pairs'),
+    ({'task': 'parity'}, 'cycle_navigation, d_1'),
     ({'architecture': 'gpt'}, 'regular_gpt'),
     ({'curriculum': 'steep'}, 'uniform'),
     ({'preset': 'gpt3'}, 'benchmark, language'),
@@ -303,7 +335,11 @@ def test_a_second_process_is_kept_out(tmp_path):
     ({'task_params': {'probability': 2}}, 'probability'),
     ({'task_params': {'p': 0.5}}, 'task_params'),
     ({'curriculum': 'fixed', 'curriculum_params': {'sequence_length': 8}}, '8'),
-    ({'curriculum_params': {'values': [0]}}, 'length 0'),
+    ({'curriculum_params': {'values': [0]}}, 'lengths 0'),
+    ({'curriculum_params': {'values': []}}, 'values'),
+    ({'curriculum_params': {'values': 'abc'}}, 'curriculum_params'),
+    ({'curriculum_params': {'values': [2.5]}}, 'curriculum_params'),
+    ({'seed': 2**32}, 'seed must be at most'),
   ],
 )
 def test_bad_input_is_one_clear_line(fields, message, tmp_path):
@@ -347,3 +383,32 @@ def test_tiny_model_generalizes(name, tmp_path):
   model = builders.make_model(experiment, task)
   accuracies = range_evaluation.evaluate(experiment, task, model, params)[0]
   assert range_evaluation.score(accuracies, 8) > 0.95
+
+
+def test_training_can_be_prolonged(tmp_path):
+  longer = dataclasses.replace(_TINY, training_steps=10)
+  run.train_and_evaluate(longer, str(tmp_path / 'at_once'))
+  for experiment in (_TINY, longer):
+    run.train_and_evaluate(experiment, str(tmp_path / 'later'))
+  for name in ('metrics.jsonl', 'range_evaluation.csv'):
+    assert _read(tmp_path / 'later', name) == _read(tmp_path / 'at_once', name)
+  assert config.load(str(tmp_path / 'later')) == longer
+  with pytest.raises(ValueError, match='training_steps=10 there, 6 here'):
+    run.train_and_evaluate(_TINY, str(tmp_path / 'later'))
+
+
+def test_what_does_not_change_the_result_may_differ(tmp_path):
+  expected = _train(_TINY, tmp_path / 'first')
+  config.claim_workdir(_TINY, str(tmp_path / 'second'))
+  other = dataclasses.replace(_TINY, log_every=4, checkpoint_every=5)
+  config.claim_workdir(other, str(tmp_path / 'second'))
+  actual = _train(other, tmp_path / 'second')
+  chex.assert_trees_all_equal(actual, expected)
+  lines = metrics.read(str(tmp_path / 'second'))
+  assert [line['step'] for line in lines] == [4, 6]
+
+
+def test_evaluating_otherwise_needs_its_own_folder(tmp_path):
+  run.train_and_evaluate(_TINY, str(tmp_path / 'run'))
+  with pytest.raises(ValueError, match='output_dir'):
+    run.evaluate(str(tmp_path / 'run'), max_range_test_length=7)

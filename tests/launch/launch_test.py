@@ -1,5 +1,6 @@
 """The commands as a user runs them, in processes of their own."""
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -10,6 +11,8 @@ import sys
 import time
 
 import pytest
+
+from experiments import config
 
 _REPOSITORY = pathlib.Path(__file__).parents[2]
 _TINY = (
@@ -189,9 +192,44 @@ def test_no_space_left_is_one_line_and_nothing_half_written(tmp_path):
   assert 'score' in stdout
 
 
-@pytest.mark.parametrize('command', ['train', 'evaluate'])
-def test_help_names_every_flag_of_its_own(command):
+@pytest.mark.parametrize(
+  ('command', 'names'),
+  [
+    ('train', [field.name for field in dataclasses.fields(config.Experiment)]),
+    ('evaluate', ['output_dir', 'task_params', 'max_range_test_length']),
+    ('describe', ['task', 'regex', 'automaton', 'task_module']),
+  ],
+)
+def test_help_names_every_flag(command, names):
   _, stdout, _ = _run(command, '--help')
-  assert '--workdir' in stdout
-  assert '--max_range_test_length' in stdout
-  assert 'python -m launch.' in stdout
+  for name in names:
+    assert f'--{name}' in stdout or f'--[no]{name}' in stdout
+  assert f'python -m launch.{command}' in stdout
+
+
+def test_regex_and_automaton_from_the_command_line(tmp_path):
+  table = {
+    'alphabet': ['a', 'b'],
+    'states': ['even', 'odd'],
+    'start': 'even',
+    'accepting': ['odd'],
+    'transitions': {
+      'even': {'a': 'odd', 'b': 'even'},
+      'odd': {'a': 'even', 'b': 'odd'},
+    },
+  }
+  (tmp_path / 'odd.json').write_text(json.dumps(table))
+  flag = f'--automaton={tmp_path / "odd.json"}'
+  status, stdout, stderr = _run('describe', flag)
+  assert status == 0, stderr
+  for line in stdout.splitlines():
+    if ' -> ' in line and set(line.split()[0]) == {'a', 'b'}:
+      string, _, answer = line.split()[:3]
+      if len(string) == 10:
+        assert int(answer) == string.count('a') % 2
+  workdir = tmp_path / 'run'
+  status, stdout, stderr = _run(
+    'train', *_TINY, flag, '--training_steps=3', f'--workdir={workdir}'
+  )
+  assert status == 0, stderr
+  assert 'score' in stdout

@@ -2,7 +2,6 @@
 
 import itertools
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -39,21 +38,4 @@ def test_split_lists_all_strings_and_join_inverts_it(
   np.testing.assert_array_equal(
     chunk_table.join(jnp.asarray(parts), vocab_size, length),
     np.arange(len(wholes)),
-  )
-
-
-@pytest.mark.parametrize('num_rows', [3, 2000])
-def test_take_rows_has_the_gradient_of_indexing(num_rows):
-  rng = np.random.default_rng(0)
-  table = jnp.asarray(rng.normal(size=(num_rows, 4)), jnp.float32)
-  index = jnp.asarray(rng.integers(num_rows, size=(5, 7)))
-  weights = jnp.asarray(rng.normal(size=(5, 7, 4)), jnp.float32)
-  actual, expected = (
-    jax.value_and_grad(lambda t, f=f: (f(t, index) * weights).sum())(table)
-    for f in (chunk_table.take_rows, lambda t, i: t[i])
-  )
-  jax.tree.map(
-    lambda a, e: np.testing.assert_allclose(a, e, rtol=1e-5, atol=1e-5),
-    actual,
-    expected,
   )
