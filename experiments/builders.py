@@ -118,7 +118,15 @@ def make_model(
   builder = _lookup(
     'architecture', experiment.architecture, constants.MODEL_BUILDERS
   )
-  return builder(experiment, task)
+  try:
+    model = builder(experiment, task)
+    # A core looks at its arguments when it is traced: better now than later.
+    jax.eval_shape(model.init, jax.random.key(0))
+  except TypeError as error:
+    raise ValueError(
+      f'architecture_params {experiment.architecture_params}: {error}.'
+    ) from error
+  return model
 
 
 def make_curriculum(
