@@ -1,4 +1,4 @@
-"""Training: what a step costs, what the sampler costs, what logging costs.
+"""Training: what a step costs, and what logging costs.
 
 python -m benchmarks.training
 """
@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from benchmarks import timing
-from experiments import builders, config, constants, training
+from experiments import builders, config, data, training
 
 _DIM = flags.DEFINE_integer('embedding_dim', 256, 'Width of the model.')
 _STEPS = flags.DEFINE_integer(
@@ -21,46 +21,29 @@ _STEPS = flags.DEFINE_integer(
 )
 
 
-def _sampler_share():
-  """One training step at T = 40 beside its sampler."""
+def _step_cost():
+  """One training step at T = 40."""
   rows = []
-  for name in constants.TASK_BUILDERS:
+  for name in ('parity_check', 'cycle_navigation', 'modular_arithmetic'):
     experiment = config.Experiment(task=name, embedding_dim=_DIM.value)
     task = builders.make_task(experiment)
     model = builders.make_model(experiment, task)
-    runs = training.make_runs(experiment)
-    state = training.init_state(model, runs)
-
-    def sample(seed, task=task, batch_size=experiment.batch_size):
-      tokens = task.sample_tokens(jax.random.key(seed), batch_size, 40, 40)
-      return tokens, task.solve(tokens)
-
-    step, compile_s = timing.compiled(
-      training.make_step(experiment, task, model, 40),
-      state,
-      runs,
+    source = data.make_source(task, experiment.batch_size, [40])
+    arguments = (
+      training.init_state(model, training.make_runs(experiment)),
+      training.make_runs(experiment),
       jnp.int32(40),
     )
-    sampler, _ = timing.compiled(sample, jnp.int32(0))
-    step_s, sampler_s = timing.interleaved(
-      [
-        functools.partial(step, state, runs, jnp.int32(40)),
-        functools.partial(sampler, jnp.int32(0)),
-      ],
-      calls=5,
+    step, compile_s = timing.compiled(
+      training.make_step(experiment, task, source, model, 40), *arguments
     )
-    rows.append(
-      [
-        name,
-        f'{compile_s:.1f}',
-        f'{step_s * 1e3:.2f}',
-        f'{sampler_s * 1e3:.3f}',
-        f'{100 * sampler_s / step_s:.1f}%',
-      ]
+    (step_s,) = timing.interleaved(
+      [functools.partial(step, *arguments)], calls=5
     )
+    rows.append([name, f'{compile_s:.1f}', f'{step_s * 1e3:.2f}'])
   timing.print_table(
     f'A training step, D = {_DIM.value}, batch 128, T = 40',
-    ['task', 'compile s', 'step ms', 'sampler ms', 'share'],
+    ['task', 'compile s', 'step ms'],
     rows,
   )
 
@@ -102,7 +85,7 @@ def main(argv):
     raise app.UsageError('Unexpected arguments.')
   with tempfile.TemporaryDirectory() as cache:
     jax.config.update('jax_compilation_cache_dir', cache)
-    _sampler_share()
+    _step_cost()
     _logging_cost()
 
 

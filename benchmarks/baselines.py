@@ -1,0 +1,120 @@
+"""The baselines: a step padded and not, and programs of a range evaluation.
+
+python -m benchmarks.baselines
+"""
+
+import functools
+import tempfile
+
+from absl import app, flags
+import jax
+import jax.numpy as jnp
+
+from benchmarks import timing
+from experiments import (
+  builders,
+  config,
+  data,
+  range_evaluation,
+  training,
+)
+
+_ARCHITECTURES = flags.DEFINE_list(
+  'architectures',
+  ['rnn', 'lstm', 'stack_rnn', 'tape_rnn', 'transformer_encoder'],
+  'What to time.',
+)
+_DIM = flags.DEFINE_integer('embedding_dim', 64, 'Width of transformers.')
+_LENGTH = flags.DEFINE_integer('length', 40, 'Length of the strings.')
+_BUCKET = flags.DEFINE_integer('bucket', 64, 'Width that they are padded to.')
+_LONGEST = flags.DEFINE_integer('longest', 500, 'Longest test string.')
+
+
+def _experiment(architecture):
+  params = {}
+  if architecture == 'transformer_encoder':
+    params = {'positional_encodings': 'RELATIVE'}
+  return config.Experiment(
+    architecture=architecture,
+    architecture_params=params,
+    embedding_dim=_DIM.value,
+    sequence_length=_LENGTH.value,
+    max_range_test_length=_LONGEST.value,
+    range_test_batch_size=2,
+  )
+
+
+def _step(experiment, width):
+  task = builders.make_task(experiment)
+  model = builders.make_model(experiment, task)
+  source = data.make_source(task, experiment.batch_size, [width])
+  runs = training.make_runs(experiment)
+  arguments = (
+    training.init_state(model, runs),
+    runs,
+    jnp.int32(experiment.sequence_length),
+  )
+  step, _ = timing.compiled(
+    training.make_step(experiment, task, source, model, width), *arguments
+  )
+  return functools.partial(step, *arguments)
+
+
+def _num_programs(experiment):
+  """Returns how many programs a range evaluation compiles."""
+  names = []
+
+  def listen(event, duration, fun_name='', **_):
+    del duration
+    if event == '/jax/core/compile/backend_compile_duration':
+      names.append(fun_name)
+
+  task = builders.make_task(experiment)
+  model = builders.make_model(experiment, task)
+  state = training.init_state(model, training.make_runs(experiment))
+  jax.monitoring.register_event_duration_secs_listener(listen)
+  range_evaluation.evaluate(experiment, task, model, state.params)
+  jax.monitoring.unregister_event_duration_listener(listen)
+  return sum('accuracy_of' in name for name in names)
+
+
+def main(argv):
+  """Prints the table."""
+  if len(argv) > 1:
+    raise app.UsageError('Unexpected arguments.')
+  rows = []
+  with tempfile.TemporaryDirectory() as cache:
+    jax.config.update('jax_compilation_cache_dir', cache)
+    for architecture in _ARCHITECTURES.value:
+      experiment = _experiment(architecture)
+      bare, in_bucket, padded = timing.interleaved(
+        [
+          _step(experiment, width)
+          for width in (_LENGTH.value, _LENGTH.value, _BUCKET.value)
+        ],
+        rounds=5,
+      )
+      rows.append(
+        [
+          architecture,
+          f'{bare * 1e3:.1f}',
+          f'{in_bucket / bare:.2f}',
+          f'{padded / bare:.2f}',
+          _num_programs(experiment),
+        ]
+      )
+  timing.print_table(
+    f'A training step, T = {_LENGTH.value}, batch 128',
+    [
+      'architecture',
+      'unpadded ms',
+      'in its bucket / unpadded',
+      f'padded to {_BUCKET.value} / unpadded',
+      f'programs to evaluate 1..{_LONGEST.value}',
+    ],
+    rows,
+  )
+
+
+if __name__ == '__main__':
+  app.run(main)
