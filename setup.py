@@ -34,7 +34,7 @@ setuptools.setup(
     'tqdm',
   ],
   extras_require={
-    'test': ['hypothesis', 'pytest', 'ruff', 'scipy'],
+    'test': ['hypothesis', 'pytest', 'pytest-xdist', 'ruff', 'scipy'],
     'text': [
       'array-record',
       'grain',
