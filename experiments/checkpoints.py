@@ -87,25 +87,43 @@ class Checkpoints:
     Raises:
       OSError: If there are checkpoints and none of them is good.
     """
-    steps = sorted(self._manager.all_steps(), reverse=True)
-    finished = [s for s in steps if os.path.exists(self._list_path(s))]
-    for step in finished:
-      problem = self._problem(step)
-      if problem is None:
-        abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, like)
-        state = self._manager.restore(
-          step, args=ocp.args.StandardRestore(abstract)
-        )
-        return step, state
-      progress.say(
-        f'Checkpoint {step} is damaged ({problem}); passing it over.'
-      )
+    while True:
+      self._manager.reload()
+      steps = sorted(self._manager.all_steps(), reverse=True)
+      finished = [s for s in steps if os.path.exists(self._list_path(s))]
+      vanished = False
+      for step in finished:
+        problem = self._problem(step)
+        if problem is None:
+          return step, self._read(step, like)
+        # A run that is still going on replaces its checkpoints.
+        vanished = vanished or not os.path.exists(self._list_path(step))
+        if not vanished:
+          progress.say(
+            f'Checkpoint {step} is damaged ({problem}); passing it over.'
+          )
+      if not vanished:
+        break
     if finished:
       raise OSError(
         f'All checkpoints in {self._folder} are damaged. Remove the workdir'
         ' to start again.'
       )
+    if steps:
+      progress.say('No checkpoint was finished; starting from the beginning.')
     return None
+
+  def _read(self, step: int, like: chex.ArrayTree) -> chex.ArrayTree:
+    abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, like)
+    try:
+      return self._manager.restore(
+        step, args=ocp.args.StandardRestore(abstract)
+      )
+    except Exception as error:  # Of many kinds; the files are as written.
+      raise OSError(
+        f'Checkpoint {step} in {self._folder} does not fit the experiment:'
+        f' {_first_line(error)}'
+      ) from error
 
   def close(self) -> None:
     """Releases what Orbax holds."""
@@ -130,6 +148,8 @@ class Checkpoints:
     try:
       with open(self._list_path(step), encoding='utf-8') as f:
         expected = json.load(f)
+      if not isinstance(expected, dict):
+        return 'its list of checksums is damaged'
       found = self._checksums(step)
     except (OSError, ValueError) as error:
       return _first_line(error)

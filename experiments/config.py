@@ -141,6 +141,13 @@ class Experiment:
   def __post_init__(self):
     for field in dataclasses.fields(self):
       value = getattr(self, field.name)
+      if field.type is float and isinstance(value, int):
+        value = float(value)
+        object.__setattr__(self, field.name, value)
+      if not isinstance(value, field.type):
+        raise ValueError(
+          f'{field.name} must be of type {field.type.__name__}, got {value!r}.'
+        )
       minimum = field.metadata.get('minimum')
       if minimum is not None and not value >= minimum:
         raise ValueError(
@@ -156,9 +163,10 @@ class Experiment:
         raise ValueError(
           f'{field.name} must be one of {", ".join(choices)}, got {value!r}.'
         )
-    if not 0.0 < self.learning_rate < float('inf'):
+    if not 1e-30 < self.learning_rate < 1e30:
       raise ValueError(
-        f'learning_rate must be positive, got {self.learning_rate}.'
+        'learning_rate must be positive and finite in float32, got'
+        f' {self.learning_rate}.'
       )
     if self.warmup_steps > self.training_steps:
       raise ValueError(
@@ -204,7 +212,8 @@ def claim_workdir(experiment: Experiment, workdir: str) -> None:
 
   Args:
     experiment: What is about to run.
-    workdir: Its folder; `config.json` is written into it if it has none.
+    workdir: Its folder, which exists; `config.json` is written into it if it
+      has none.
 
   Raises:
     ValueError: If the folder holds a different experiment, or other files
@@ -232,7 +241,6 @@ def claim_workdir(experiment: Experiment, workdir: str) -> None:
         ' other lengths).'
       )
     return
-  os.makedirs(workdir, exist_ok=True)
   if any(not name.startswith('.') for name in os.listdir(workdir)):
     raise ValueError(
       f'{workdir} has files but no {CONFIG_FILE}. Choose another --workdir.'
@@ -273,5 +281,5 @@ def load(workdir: str) -> Experiment:
     raise ValueError(
       f'{workdir} holds no experiment: it has no {CONFIG_FILE}.'
     ) from None
-  except (json.JSONDecodeError, KeyError, TypeError) as error:
+  except (ValueError, KeyError, TypeError) as error:
     raise ValueError(f'Cannot read {path}: {error}') from error

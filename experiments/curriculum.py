@@ -77,8 +77,8 @@ class ReverseExponentialCurriculum(Curriculum):
       seed: Of the draws.
     """
     super().__init__(seed)
-    if tau <= 0:
-      raise ValueError(f'tau must be positive, got {tau}.')
+    if not 0 < tau < float('inf'):
+      raise ValueError(f'tau must be positive and finite, got {tau}.')
     self._values = _checked(values)
     log_weights = np.array(self._values) * np.log(tau)
     weights = np.exp(log_weights - log_weights.max())
@@ -122,6 +122,10 @@ class RegularIncreaseCurriculum(Curriculum):
       raise ValueError(
         'increase_frequency and increase_amount must be at least 1, got'
         f' {increase_frequency} and {increase_amount}.'
+      )
+    if not isinstance(sample_all_length, bool):
+      raise ValueError(
+        f'sample_all_length must be true or false, got {sample_all_length!r}.'
       )
     self._initial_sequence_length = operator.index(initial_sequence_length)
     self._increase_frequency = operator.index(increase_frequency)

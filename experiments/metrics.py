@@ -50,15 +50,20 @@ class Metrics:
 
 
 def read(workdir: str) -> list[dict[str, float]]:
-  """Returns the metrics in a folder; a last line cut short is left out."""
+  """Returns the metrics in a folder, leaving out lines that are damaged.
+
+  The last line is, where a process was killed as it wrote it.
+  """
   path = os.path.join(workdir, METRICS_FILE)
   if not os.path.exists(path):
     return []
   lines = []
-  with open(path, encoding='utf-8') as f:
+  with open(path, encoding='utf-8', errors='replace') as f:
     for line in f:
       try:
-        lines.append(json.loads(line))
+        values = json.loads(line)
       except json.JSONDecodeError:
-        break
+        continue
+      if isinstance(values, dict) and isinstance(values.get('step'), int):
+        lines.append(values)
   return lines

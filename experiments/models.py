@@ -18,8 +18,9 @@ from regulargpt_jax import model as regular_gpt_model
 from regulargpt_jax.baselines import wrappers
 from tasks import task as task_lib
 
-# Entries of the largest table that range evaluation may share among calls.
-_MAX_TABLE_SIZE = 2**25
+# Entries of the chunks from which range evaluation may compute a table that
+# its calls share: 256 MB in float32.
+_MAX_CHUNKS_SIZE = 2**26
 # Strings that a model which looks at all positions is tested on at a time.
 _TEST_SUB_BATCH_SIZE = 64
 
@@ -121,7 +122,7 @@ def make_regular_gpt(
     )
 
   def share(params, num_symbols):
-    max_rows = _MAX_TABLE_SIZE // config.embedding_dim
+    max_rows = _MAX_CHUNKS_SIZE // (config.chunk_size * config.embedding_dim)
     return module.apply(
       params, num_symbols, max_rows=max_rows, method=module.tabulate
     )

@@ -65,12 +65,11 @@ def save(
     experiment: What was evaluated.
     accuracies: Of lengths 1, 2, ...
     chance: Accuracy of a guess, drawn as a line.
-    folder: Where to; made if it does not exist.
+    folder: Where to.
 
   Returns:
     What `summarize` returns.
   """
-  os.makedirs(folder, exist_ok=True)
   summary = summarize(accuracies, experiment.sequence_length)
   lengths = range(1, len(accuracies) + 1)
   text = io.StringIO()

@@ -32,8 +32,8 @@ def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
   builders.make_curriculum(experiment)  # Fails now, or never.
-  config_lib.claim_workdir(experiment, workdir)
   with _locked(workdir):
+    config_lib.claim_workdir(experiment, workdir)
     params = training.train(experiment, workdir, task, model)
     _evaluate_and_report(experiment, task, model, params, workdir)
 
@@ -90,7 +90,9 @@ def evaluate(workdir: str, output_dir: str | None = None, **overrides) -> None:
     )
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
-  _evaluate_and_report(experiment, task, model, params, output_dir or workdir)
+  folder = output_dir or workdir
+  os.makedirs(folder, exist_ok=True)  # Fails before the work, or never.
+  _evaluate_and_report(experiment, task, model, params, folder)
 
 
 def _evaluate_and_report(
@@ -109,10 +111,13 @@ def _evaluate_and_report(
 
 @contextlib.contextmanager
 def _locked(workdir: str):
-  """Keeps a second process out of a folder."""
-  with open(os.path.join(workdir, '.lock'), 'w', encoding='utf-8') as f:
-    try:
-      fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-      raise OSError(f'Another process is using {workdir}.') from None
+  """Makes a folder and keeps a second process out of it."""
+  os.makedirs(workdir, exist_ok=True)
+  descriptor = os.open(workdir, os.O_RDONLY)
+  try:
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     yield
+  except BlockingIOError:
+    raise OSError(f'Another process is using {workdir}.') from None
+  finally:
+    os.close(descriptor)

@@ -31,7 +31,7 @@ _BAR_INTERVAL_S = 1.0
 
 
 class DivergedError(Exception):
-  """The loss or its gradient was not finite."""
+  """The loss or the parameters were not finite."""
 
 
 class RunInterruptedError(Exception):
@@ -65,8 +65,8 @@ class State:
     num_summed: Steps since the last logging point; int32 [].
     loss_sum: Of those steps, [R].
     accuracy_sum: Likewise.
-    diverged_at: The step whose loss or gradient was not finite, after which
-      nothing changes any more; -1 before that. int32 [R].
+    diverged_at: The step whose loss or new parameters were not finite, since
+      which nothing has changed any more; -1 before that. int32 [R].
   """
 
   step: jax.Array
@@ -158,11 +158,11 @@ def make_step(
     (loss, accuracy), grads = jax.value_and_grad(loss_fn, has_aux=True)(
       state.params, rng, host_data
     )
-    is_finite = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(grads))
-    goes_on = is_finite & (state.diverged_at < 0)
     updates, new_optimizer = optimizer.update(grads, state.optimizer)
     rate = run.learning_rate * schedule(step)
     new_params = jax.tree.map(lambda p, u: p - rate * u, state.params, updates)
+    is_finite = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(new_params))
+    goes_on = is_finite & (state.diverged_at < 0)
 
     def kept(new, old):
       return jax.tree.map(lambda n, o: jnp.where(goes_on, n, o), new, old)
@@ -304,7 +304,8 @@ def _check_finite(state: State) -> None:
   diverged_at = jax.device_get(state.diverged_at)
   if (diverged_at >= 0).all():
     raise DivergedError(
-      f'The loss or its gradient is not finite at step {diverged_at.max() + 1}.'
+      'The loss or the new parameters are not finite at step'
+      f' {diverged_at.max() + 1}.'
       ' The last good checkpoint is kept; try a lower --learning_rate in'
       ' another --workdir.'
     )
@@ -318,6 +319,7 @@ def _caught_signals():
   def catch(signal_number: int, frame: Any) -> None:
     del frame
     received.append(signal_number)
+    signal.signal(signal_number, signal.SIG_DFL)  # The next one is obeyed.
 
   try:
     old = {s: signal.signal(s, catch) for s in (signal.SIGTERM, signal.SIGINT)}

@@ -136,6 +136,10 @@ def run(main: Callable[[], None]) -> None:
       sys.exit(128 + error.signal_number)
     except KeyboardInterrupt:
       sys.exit(128 + signal.SIGINT)
+    except (MemoryError, jax.errors.JaxRuntimeError) as error:
+      line = (str(error) or 'no memory left').splitlines()[0]
+      print(f'Error: {line}', file=sys.stderr)
+      sys.exit(_ERROR)
     except (ValueError, OSError, training.DivergedError) as error:
       print(f'Error: {error}', file=sys.stderr)
       sys.exit(_ERROR)

@@ -13,6 +13,7 @@ import functools
 from flax import linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from regulargpt_jax import attention, chunk_table, lookup
 from regulargpt_jax import config as config_lib
@@ -223,7 +224,8 @@ class RegularGPT(nn.Module):
     """Returns the logits.
 
     Args:
-      tokens_BxT: Symbols in [0, V), right-aligned; -1 before the start.
+      tokens_BxT: Symbols in [0, V), right-aligned; -1 before the start. Each
+        string must have at least one symbol: what others give is undefined.
       path: 'reference', 'scan' (both: all positions) or 'reduce' (the last
         position only, in O(T) work).
       extra_levels: Levels beyond L(T), where T is each string's own length; an
@@ -244,12 +246,16 @@ class RegularGPT(nn.Module):
       raise ValueError(
         f'Unknown path {path!r}; the known ones are {", ".join(PATHS)}.'
       )
-    if isinstance(extra_levels, int):
-      max_extra_levels = extra_levels
+    if isinstance(extra_levels, (int, np.integer)):
+      max_extra_levels = int(extra_levels)
     elif max_extra_levels is None:
       raise ValueError('A traced extra_levels needs max_extra_levels.')
     c = self.config
-    tokens_BxT = jnp.asarray(tokens_BxT)
+    tokens_BxT = jnp.asarray(tokens_BxT, jnp.int32)
+    if tokens_BxT.ndim != 2 or not tokens_BxT.size:
+      raise ValueError(
+        f'tokens must have shape [B, T], with T > 0, got {tokens_BxT.shape}.'
+      )
     max_length = tokens_BxT.shape[1]
     max_levels = depth_lib.depth(max_length, c.chunk_size) + max_extra_levels
     length_B = (tokens_BxT >= 0).sum(-1)

@@ -28,6 +28,7 @@ class ParityCheck(task.TokenTask):
     Raises:
       ValueError: If it is not in [0, 1].
     """
+    probability = float(probability)
     if not 0.0 <= probability <= 1.0:
       raise ValueError(f'probability must be in [0, 1], got {probability}.')
     self._probability = probability

@@ -359,3 +359,21 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     check=True,
   ).stdout
   assert int(printed) * 1024 < 2e9
+
+
+@pytest.mark.parametrize('dtype', [np.uint8, np.int8, np.int64])
+def test_any_type_of_token_gives_the_same(dtype):
+  """Numbers of short strings need more room than a token."""
+  model, params = _model('benchmark', 2, 1, 2)
+  tokens = _tokens([32] * 32, 32, 2)
+  expected = _apply(model, params, tokens)
+  chex.assert_trees_all_equal(
+    _apply(model, params, tokens.astype(dtype)), expected
+  )
+
+
+@pytest.mark.parametrize('shape', [(0, 3), (2, 0), (3,)])
+def test_shapes_without_symbols_are_refused(shape):
+  model, params = _model('benchmark', 2, 1, 2)
+  with pytest.raises(ValueError, match='shape'):
+    model.apply(params, jnp.zeros(shape, jnp.int32))
