@@ -14,18 +14,17 @@ from tasks import composition
 # Maps that do not commute.
 @pytest.mark.parametrize('width', [1, 2, 3, 7, 8, 21])
 @hypothesis.given(
-  seed_maps=st_numpy.arrays(
-    np.int32, (21, 4), elements={'min_value': 0, 'max_value': 3}
+  longest=st_numpy.arrays(
+    np.int32, (5, 21, 4), elements={'min_value': 0, 'max_value': 3}
   )
 )
-def test_tree_equals_loop(width, seed_maps):
-  maps = seed_maps[None, :width]
+def test_tree_equals_loop(width, longest):
+  maps = longest[:, :width]
 
   def compose(first, second):
     return jnp.take_along_axis(second, first, axis=-1)
 
-  (composed,) = composition.compose_all(
-    compose, jnp.asarray(maps), jnp.arange(4)
-  )
-  expected = functools.reduce(lambda f, g: g[f], maps[0])
-  np.testing.assert_array_equal(composed, expected)
+  actual = composition.compose_all(compose, jnp.asarray(maps), jnp.arange(4))
+  for row, composed in zip(maps, actual, strict=True):
+    expected = functools.reduce(lambda f, g: g[f], row)
+    np.testing.assert_array_equal(composed, expected)
