@@ -16,7 +16,7 @@ from experiments import config as config_lib
 from experiments import curriculum as curriculum_lib
 import tasks
 from tasks import task as task_lib
-from tasks.regular import automaton as automaton_lib
+from tasks.regular import automaton_reading, automaton_task
 
 
 def _lookup(kind: str, name: str, registry: Mapping[str, Any]) -> Any:
@@ -55,11 +55,13 @@ def make_task(
   if len(sources) > 1:
     raise ValueError(f'Give only one of {" and ".join(sources)}.')
   if experiment.regex:
-    automaton = automaton_lib.from_regex(experiment.regex, experiment.alphabet)
-    return automaton_lib.AutomatonTask(automaton, experiment.target)
+    automaton = automaton_reading.from_regex(
+      experiment.regex, experiment.alphabet
+    )
+    return automaton_task.AutomatonTask(automaton, experiment.target)
   if experiment.automaton:
-    automaton = automaton_lib.from_json(experiment.automaton)
-    return automaton_lib.AutomatonTask(automaton, experiment.target)
+    automaton = automaton_reading.from_json(experiment.automaton)
+    return automaton_task.AutomatonTask(automaton, experiment.target)
   if experiment.task_module:
     builder = _task_class(experiment.task_module, experiment.task)
   else:

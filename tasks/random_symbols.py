@@ -37,7 +37,15 @@ def uniform_symbols(
 
 
 def uniform_strings(
-  rng: jax.Array, batch_size: int, length: int | jax.Array, width: int
+  rng: jax.Array,
+  batch_size: int,
+  length: int | jax.Array,
+  width: int,
+  num_symbols: int = 2,
 ) -> jax.Array:
-  """Returns uniform binary strings, right-aligned, int32 [B, W]."""
-  return task.right_align(uniform_bits(rng, batch_size, width), length)
+  """Returns uniform strings, right-aligned, int32 [B, W]."""
+  if num_symbols == 2:
+    symbols_WxB = uniform_bits(rng, batch_size, width)
+  else:
+    symbols_WxB = uniform_symbols(rng, batch_size, width, num_symbols)
+  return task.right_align(symbols_WxB, length)

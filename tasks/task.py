@@ -30,8 +30,8 @@ class GeneralizationTask(abc.ABC):
   """A task whose strings come in any length.
 
   A batch's 'input' is one-hot, [B, T, input_size]; its 'output' is one-hot too,
-  [B, output_length(T), output_size], or [B, output_size] where the output has
-  length 1.
+  [B, output_length(T), output_size], or [B, output_size] if the task's outputs
+  are one symbol whatever T is.
   """
 
   @abc.abstractmethod
@@ -91,16 +91,18 @@ class TokenTask(GeneralizationTask):
     Args:
       rng: The only source of randomness. The strings do not depend on `width`.
       batch_size: B, static.
-      length: In [1, width]; may be traced.
-      width: W, static; at least `input_length(length)`.
+      length: At least 1; may be traced.
+      width: W, static; at least `input_length(length)`, which may be less than
+        `length`.
     """
 
   @abc.abstractmethod
   def solve(self, tokens: jax.Array) -> jax.Array:
     """Returns the answers to right-aligned tokens [B, W].
 
-    Answers are int32 [B], or right-aligned [B, output_length(W)] where the
-    output is longer than one symbol. Deterministic, traceable, exact.
+    Answers are int32 [B] if the task's outputs are one symbol at any length,
+    else right-aligned, [B, output_length(W)], even if that is 1. Deterministic,
+    traceable, exact.
     """
 
   @property
@@ -138,16 +140,3 @@ def right_align(from_end_WxB: jax.Array, length: int | jax.Array) -> jax.Array:
   place_Wx1 = jnp.arange(from_end_WxB.shape[0])[:, None]
   kept = jnp.where(place_Wx1 < length, from_end_WxB, NO_SYMBOL)
   return kept[::-1].T.astype(jnp.int32)
-
-
-def uniform_tokens(
-  rng: chex.PRNGKey,
-  batch_size: int,
-  length: int | jax.Array,
-  width: int,
-  num_symbols: int,
-) -> jax.Array:
-  """Returns uniform strings over `num_symbols` symbols, int32 [B, W]."""
-  return right_align(
-    jax.random.randint(rng, (width, batch_size), 0, num_symbols), length
-  )

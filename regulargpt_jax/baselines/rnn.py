@@ -7,7 +7,7 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 
-from regulargpt_jax.baselines import tape_rnn
+from regulargpt_jax.baselines import strings, tape_rnn
 
 
 def make_rnn(
@@ -41,7 +41,7 @@ def make_rnn(
   ) -> jax.Array:
     batch_size = x_BxTxV.shape[0]
     if input_length is None:
-      input_length = _is_symbol(x_BxTxV).sum(-1)
+      input_length = strings.num_symbols(x_BxTxV)
     core = rnn_core(**rnn_kwargs)
     if isinstance(core, tape_rnn.TapeInputLengthJumpCore):
       state = core.initial_state(batch_size, input_length)
@@ -60,17 +60,13 @@ def make_rnn(
 
     x_BxTxV = _windows(x_BxTxV, input_window)
     output, _ = hk.dynamic_unroll(
-      step, (x_BxTxV, _is_symbol(x_BxTxV)), state, time_major=False
+      step, (x_BxTxV, strings.is_symbol(x_BxTxV)), state, time_major=False
     )
     if not return_all_outputs:
       output = output[:, -1]
     return hk.Linear(output_size, name='readout')(jax.nn.relu(output))
 
   return rnn_model
-
-
-def _is_symbol(x_BxTxV: jax.Array) -> jax.Array:
-  return jnp.any(x_BxTxV != 0, axis=-1)
 
 
 def _windows(x_BxTxV: jax.Array, size: int) -> jax.Array:

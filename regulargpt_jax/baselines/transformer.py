@@ -18,11 +18,9 @@ import jax
 import jax.numpy as jnp
 
 from regulargpt_jax.baselines import positional_encodings as encodings_lib
+from regulargpt_jax.baselines import strings
 
 _Encodings = encodings_lib.PositionalEncodings
-
-# Finite, so that a row with nothing to see is garbage and not NaN.
-_HIDDEN = -1e30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,12 +131,11 @@ def make_transformer(
   config = TransformerConfig(**hyperparameters)
 
   def transformer(x_BxTxV, y_BxTxO):
-    if y_BxTxO.ndim == 2:
-      y_BxTxO = y_BxTxO[:, None]
+    y_BxTxO = strings.with_time(y_BxTxO)
     with hk.name_scope('encoder'):
       memory = _encode(config, x_BxTxV, is_causal=False)
     with hk.name_scope('decoder'):
-      h_BxTxD = _decode(config, y_BxTxO, memory, _is_symbol(x_BxTxV))
+      h_BxTxD = _decode(config, y_BxTxO, memory, strings.is_symbol(x_BxTxV))
     if not return_all_outputs:
       h_BxTxD = h_BxTxD[:, -1]
     return hk.Linear(output_size, name='readout')(h_BxTxD)
@@ -151,7 +148,7 @@ def shift_right(y_BxTxO: jax.Array) -> jax.Array:
 
   The start symbol, class O, stands at the place of the first target.
   """
-  is_target = _is_symbol(y_BxTxO)
+  is_target = strings.is_symbol(y_BxTxO)
   is_first = is_target & (jnp.cumsum(is_target, axis=-1) == 1)
   before = jnp.pad(y_BxTxO[:, :-1], ((0, 0), (1, 0), (0, 0)))
   return jnp.concatenate(
@@ -160,7 +157,7 @@ def shift_right(y_BxTxO: jax.Array) -> jax.Array:
 
 
 def _encode(config, x_BxTxV, is_causal):
-  is_symbol_BxT = _is_symbol(x_BxTxV)
+  is_symbol_BxT = strings.is_symbol(x_BxTxV)
   position_BxT = _positions(is_symbol_BxT)
   h = _embed(config, x_BxTxV, position_BxT)
   visible = is_symbol_BxT[:, None] & _window(config, h.shape[1], is_causal)
@@ -173,7 +170,7 @@ def _encode(config, x_BxTxV, is_causal):
 
 
 def _decode(config, y_BxTxO, memory_BxKxD, is_memory_BxK):
-  is_target_BxT = _is_symbol(y_BxTxO)
+  is_target_BxT = strings.is_symbol(y_BxTxO)
   position_BxT = _positions(is_target_BxT)
   memory_position_BxK = _positions(is_memory_BxK)
   h = _embed(config, shift_right(y_BxTxO), position_BxT)
@@ -194,10 +191,6 @@ def _decode(config, y_BxTxO, memory_BxKxD, is_memory_BxK):
       h = _add_and_norm(config, 'cross_attention_norm', h, attended)
       h = _add_and_norm(config, 'ffn_norm', h, _feed_forward(config, h))
   return h
-
-
-def _is_symbol(x_BxTxV):
-  return jnp.any(x_BxTxV != 0, axis=-1)
 
 
 def _positions(is_symbol_BxT):
@@ -272,8 +265,9 @@ def _attention(
     if encodings == _Encodings.ALIBI:
       distance = position[:, :, None] - memory_position[:, None]
       logits += encodings_lib.alibi_bias(distance, config.num_heads)
-    logits = jnp.where(visible[:, None], logits, _HIDDEN)
-    out = jnp.einsum('bhqk,bkhd->bqhd', jax.nn.softmax(logits), v)
+    # Where there is nothing to see, all weights are 0.
+    weights = jax.nn.softmax(logits, where=visible[:, None])
+    out = jnp.einsum('bhqk,bkhd->bqhd', weights, v)
     return linear(config.embedding_dim, 'projection')(
       out.reshape(*out.shape[:2], -1)
     )

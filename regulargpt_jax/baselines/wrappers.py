@@ -19,6 +19,8 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 
+from regulargpt_jax.baselines import strings
+
 
 def make_model_with_empty_targets(
   model: Callable[..., jax.Array],
@@ -46,7 +48,7 @@ def make_model_with_empty_targets(
     # A table, as a task's `output_length` need not be traceable.
     lengths = [0] + [task.output_length(n) for n in range(1, width + 1)]
     output_width = lengths[-1]
-    input_length_B = _count_symbols(x_BxWxV)
+    input_length_B = strings.num_symbols(x_BxWxV)
     output_length_B = jnp.array(lengths)[input_length_B]
     is_output_BxO = _last(output_length_B, output_width)
 
@@ -80,8 +82,8 @@ def make_model_with_targets_as_input(
   def model_with_targets_as_input(
     x_BxWxV: jax.Array, y_BxOxV: jax.Array
   ) -> jax.Array:
-    y_BxOxV = _with_time(y_BxOxV)
-    output_length_B = _count_symbols(y_BxOxV)
+    y_BxOxV = strings.with_time(y_BxOxV)
+    output_length_B = strings.num_symbols(y_BxOxV)
     num_kinds = 1 + (computation_steps_mult > 0)
     num_symbols = max(x_BxWxV.shape[-1], y_BxOxV.shape[-1])
     x = _widen(x_BxWxV, num_symbols + num_kinds)
@@ -116,9 +118,9 @@ def add_sampling_to_autoregressive_model(
   def model_with_sampling(
     x_BxWxV: jax.Array, y_BxOxV: jax.Array, sample: bool
   ) -> jax.Array:
-    y_BxOxV = _with_time(y_BxOxV)
+    y_BxOxV = strings.with_time(y_BxOxV)
     output_width, num_classes = y_BxOxV.shape[1:]
-    length_B = _count_symbols(y_BxOxV)
+    length_B = strings.num_symbols(y_BxOxV)
     is_output_BxOx1 = _last(length_B, output_width)[..., None]
 
     def predict(place, logits):
@@ -153,7 +155,7 @@ def _run(model, x_BxWxV, tail_BxOxV, output_length_B, computation_steps_mult):
     computation_steps_mult: Rows between input and tail per input symbol; their
       token is the last but one of V.
   """
-  input_length_B = _count_symbols(x_BxWxV)
+  input_length_B = strings.num_symbols(x_BxWxV)
   computation_length_B = computation_steps_mult * input_length_B
   width, output_width = x_BxWxV.shape[1], tail_BxOxV.shape[1]
   total = (1 + computation_steps_mult) * width + output_width
@@ -184,10 +186,6 @@ def _run(model, x_BxWxV, tail_BxOxV, output_length_B, computation_steps_mult):
   return logits[:, -output_width:]
 
 
-def _count_symbols(x_BxTxV):
-  return jnp.any(x_BxTxV != 0, axis=-1).sum(axis=-1)
-
-
 def _last(length_B, width):
   """Returns [B, width], True at the last `length` places."""
   return jnp.arange(width) >= width - length_B[:, None]
@@ -205,7 +203,3 @@ def _tokens(is_there_BxT, symbol, like):
   return is_there_BxT[..., None] * jax.nn.one_hot(
     symbol, like.shape[-1], dtype=like.dtype
   )
-
-
-def _with_time(y):
-  return y[:, None] if y.ndim == 2 else y

@@ -24,10 +24,9 @@ class BucketSort(task.TokenTask):
 
   def sample_tokens(self, rng, batch_size, length, width):
     """See base class; symbols are uniform."""
-    symbols = random_symbols.uniform_symbols(
-      rng, batch_size, width, _NUM_SYMBOLS
+    return random_symbols.uniform_strings(
+      rng, batch_size, length, width, _NUM_SYMBOLS
     )
-    return task.right_align(symbols, length)
 
   def solve(self, tokens):
     """See base class, by counting, which is cheaper than a sort."""

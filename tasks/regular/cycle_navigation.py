@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from tasks import task
+from tasks import random_symbols, task
 
 _CYCLE_LENGTH = 5
 
@@ -23,7 +23,9 @@ class CycleNavigation(task.TokenTask):
 
   def sample_tokens(self, rng, batch_size, length, width):
     """See base class; steps are uniform."""
-    return task.uniform_tokens(rng, batch_size, length, width, 3)
+    return random_symbols.uniform_strings(
+      rng, batch_size, length, width, num_symbols=3
+    )
 
   def solve(self, tokens):
     """See base class."""

@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from tasks import task
+from tasks import random_symbols, task
 
 
 class EvenPairs(task.TokenTask):
@@ -20,7 +20,7 @@ class EvenPairs(task.TokenTask):
 
   def sample_tokens(self, rng, batch_size, length, width):
     """See base class; symbols are uniform."""
-    return task.uniform_tokens(rng, batch_size, length, width, 2)
+    return random_symbols.uniform_strings(rng, batch_size, length, width)
 
   def solve(self, tokens):
     """See base class."""

@@ -7,53 +7,54 @@ import jax.numpy as jnp
 
 from tasks import task
 from tasks.regular import automaton as automaton_lib
+from tasks.regular import automaton_task
 
 SAMPLERS = ('paper', 'uniform')
 
 
-class Language(automaton_lib.AutomatonTask):
+class Language(automaton_task.AutomatonTask):
   """Is a string in a language? 1 if it is, else 0.
 
   Half of a batch is in the language, half is not; see `AutomatonTask`. The
   RegularGPT authors' negatives are uniform strings, rejected if they are in the
   language: these are exactly uniform over all negatives, so we draw them as
   such, without rejection. Samplers thus differ in their positives only.
+
+  Attributes:
+    automaton: Of the language; a language sets it.
+    paper_positives: Draws the authors' positives; called with rng, batch size,
+      length (may be traced) and width, it returns symbols counted from the
+      string's start, [W, B]. None where theirs are uniform.
   """
 
-  def __init__(
-    self,
-    automaton: automaton_lib.Automaton,
-    sampler: str,
-    paper_positives: Callable[..., jax.Array] | None = None,
-  ):
+  automaton: automaton_lib.Automaton
+  paper_positives: Callable[..., jax.Array] | None = None
+
+  def __init__(self, sampler: str = 'paper'):
     """Initializes.
 
     Args:
-      automaton: Of the language.
       sampler: 'paper', strings distributed as the RegularGPT authors' were, or
         'uniform', positives exactly uniform over the language.
-      paper_positives: Draws the authors' positives; called with rng, batch
-        size, length (may be traced) and width, it returns symbols counted from
-        the string's start, [W, B]. None if theirs are uniform.
 
     Raises:
       ValueError: If the sampler is another.
     """
-    super().__init__(automaton)
+    super().__init__(self.automaton)
     if sampler not in SAMPLERS:
       raise ValueError(
         f'sampler must be one of {", ".join(SAMPLERS)}, got {sampler!r}.'
       )
-    self._paper_positives = paper_positives if sampler == 'paper' else None
+    self._sampler = sampler
 
   def sample_tokens(self, rng, batch_size, length, width):
     """See base class."""
     uniform_rng, paper_rng = jax.random.split(rng)
     uniform = super().sample_tokens(uniform_rng, batch_size, length, width)
-    if self._paper_positives is None:
+    if self._sampler == 'uniform' or self.paper_positives is None:
       return uniform
     positives = _right_align_from_start(
-      self._paper_positives(paper_rng, batch_size, length, width), length
+      self.paper_positives(paper_rng, batch_size, length, width), length
     )
     wanted_B = self.wanted_classes(batch_size, length, width)
     return jnp.where(wanted_B[:, None], positives, uniform)

@@ -3,10 +3,11 @@
 import jax
 import jax.numpy as jnp
 
-from tasks import composition, task
+from tasks import composition, random_symbols, task
 
 _MODULUS = 5
 _PLUS, _MINUS, _TIMES = 5, 6, 7
+_NUM_OPERATORS = 3
 
 
 class ModularArithmetic(task.TokenTask):
@@ -40,10 +41,13 @@ class ModularArithmetic(task.TokenTask):
 
   def sample_tokens(self, rng, batch_size, length, width):
     """See base class; digits and operators are uniform."""
-    shape = (width, batch_size)
     digit_rng, operator_rng = jax.random.split(rng)
-    digits = jax.random.randint(digit_rng, shape, 0, _MODULUS)
-    operators = jax.random.randint(operator_rng, shape, _PLUS, _TIMES + 1)
+    digits = random_symbols.uniform_symbols(
+      digit_rng, batch_size, width, _MODULUS
+    )
+    operators = _PLUS + random_symbols.uniform_symbols(
+      operator_rng, batch_size, width, _NUM_OPERATORS
+    )
     # Digits stand at even places, counted from either end.
     place_Wx1 = jnp.arange(width)[:, None]
     symbols = jnp.where(place_Wx1 % 2 == 0, digits, operators)

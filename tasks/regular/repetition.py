@@ -1,4 +1,7 @@
-"""Repetitions of one string: (aa)*, (aaaa)* and (abab)*."""
+"""Repetitions of one string: (aa)*, (aaaa)* and (abab)*.
+
+A length has at most one positive, which either sampler draws.
+"""
 
 from tasks.regular import automaton as automaton_lib
 from tasks.regular import language
@@ -33,10 +36,7 @@ class AA(language.Language):
   """
 
   input_size = 2
-
-  def __init__(self, sampler: str = 'paper'):
-    """Initializes; either sampler draws the one string of a length."""
-    super().__init__(_repetition('aa', 'a'), sampler)
+  automaton = _repetition('aa', 'a')
 
 
 class AAAA(language.Language):
@@ -52,10 +52,7 @@ class AAAA(language.Language):
   """
 
   input_size = 2
-
-  def __init__(self, sampler: str = 'paper'):
-    """Initializes; either sampler draws the one string of a length."""
-    super().__init__(_repetition('aaaa', 'a'), sampler)
+  automaton = _repetition('aaaa', 'a')
 
 
 class ABAB(language.Language):
@@ -68,9 +65,7 @@ class ABAB(language.Language):
     a b -> 0
   """
 
-  def __init__(self, sampler: str = 'paper'):
-    """Initializes; either sampler's positive is the one string of a length."""
-    super().__init__(_repetition('abab', 'ab'), sampler)
+  automaton = _repetition('abab', 'ab')
 
 
 BUILDERS = {'aa': AA, 'aaaa': AAAA, 'abab': ABAB}

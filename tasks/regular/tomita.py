@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from tasks import random_symbols
 from tasks.regular import automaton as automaton_lib
 from tasks.regular import language
 
@@ -24,9 +25,7 @@ class Tomita1(language.Language):
     0 1 0 -> 0
   """
 
-  def __init__(self, sampler: str = 'paper'):
-    """Initializes; either sampler's positive is the one string of a length."""
-    super().__init__(_automaton([(0, 1), (1, 1)], {0}), sampler)
+  automaton = _automaton([(0, 1), (1, 1)], {0})
 
 
 class Tomita2(language.Language):
@@ -39,9 +38,7 @@ class Tomita2(language.Language):
     0 1 -> 0
   """
 
-  def __init__(self, sampler: str = 'paper'):
-    """Initializes; either sampler's positive is the one string of a length."""
-    super().__init__(_automaton([(2, 1), (0, 2), (2, 2)], {0}), sampler)
+  automaton = _automaton([(2, 1), (0, 2), (2, 2)], {0})
 
 
 class Tomita3(language.Language):
@@ -54,69 +51,64 @@ class Tomita3(language.Language):
     0 1 0 -> 0
   """
 
-  def __init__(self, sampler: str = 'paper'):
-    """Initializes.
-
-    Args:
-      sampler: See `language.Language`. The authors' positives are runs of
-        random lengths, each uniform over the room that is left.
-    """
-    transitions = [
+  automaton = _automaton(
+    [
       (0, 1),  # After an even run of 1s, and any 0s behind it.
       (2, 0),  # In an odd run of 1s.
       (3, 4),  # In an odd run of 0s, behind an odd run of 1s.
       (2, 1),  # In an even run of 0s, behind an odd run of 1s.
       (4, 4),  # Dead.
-    ]
-    automaton = _automaton(transitions, {0, 1, 3})
-    super().__init__(automaton, sampler, _tomita_3_positives)
+    ],
+    accepting={0, 1, 3},
+  )
 
+  def paper_positives(self, rng, batch_size, length, width):
+    """Draws runs until a string is full.
 
-def _tomita_3_positives(rng, batch_size, length, width):
-  """Draws runs until a string is full.
+    A run's symbol is tossed, so the same may come again, and its length is
+    uniform from 0 to the room that is left. A run of 0s is even if the 1s
+    before it are odd in number (counted since the last 0).
+    """
+    place_Wx1 = jnp.arange(width)[:, None]
 
-  A run's symbol is tossed, so the same may come again, and its length is
-  uniform from 0 to the room that is left. A run of 0s is even if the 1s before
-  it are odd in number (counted since the last 0).
-  """
-  place_Wx1 = jnp.arange(width)[:, None]
+    def is_any_left(carry):
+      return jnp.any(carry['filled_B'] < length)
 
-  def is_any_left(carry):
-    return jnp.any(carry['filled_B'] < length)
+    def append_run(carry):
+      symbol_rng, length_rng = jax.random.split(
+        jax.random.fold_in(rng, carry['run'])
+      )
+      filled_B, ones_B = carry['filled_B'], carry['ones_B']
+      symbol_B = random_symbols.uniform_bits(symbol_rng, batch_size, width=1)[0]
+      must_be_even_B = (symbol_B == 0) & (ones_B % 2 == 1)
+      step_B = jnp.where(must_be_even_B, 2, 1)
+      most_B = (length - filled_B) // step_B
+      run_B = step_B * jax.random.randint(
+        length_rng, (batch_size,), 0, most_B + 1
+      )
+      # 1s behind a 0 start a new run; an empty run changes nothing.
+      before_B = jnp.where(carry['ends_in_0_B'], 0, ones_B)
+      is_new_B = run_B > 0
+      is_here_WxB = (place_Wx1 >= filled_B) & (place_Wx1 < filled_B + run_B)
+      return {
+        'run': carry['run'] + 1,
+        'filled_B': filled_B + run_B,
+        'ones_B': jnp.where(
+          is_new_B & (symbol_B == 1), before_B + run_B, ones_B
+        ),
+        'ends_in_0_B': jnp.where(is_new_B, symbol_B == 0, carry['ends_in_0_B']),
+        'symbols_WxB': jnp.where(is_here_WxB, symbol_B, carry['symbols_WxB']),
+      }
 
-  def append_run(carry):
-    symbol_rng, length_rng = jax.random.split(
-      jax.random.fold_in(rng, carry['run'])
-    )
-    filled_B, ones_B = carry['filled_B'], carry['ones_B']
-    symbol_B = jax.random.randint(symbol_rng, (batch_size,), 0, 2)
-    must_be_even_B = (symbol_B == 0) & (ones_B % 2 == 1)
-    step_B = jnp.where(must_be_even_B, 2, 1)
-    most_B = (length - filled_B) // step_B
-    run_B = step_B * jax.random.randint(
-      length_rng, (batch_size,), 0, most_B + 1
-    )
-    # 1s behind a 0 start a new run; an empty run changes nothing.
-    before_B = jnp.where(carry['ends_in_0_B'], 0, ones_B)
-    is_new_B = run_B > 0
-    is_here_WxB = (place_Wx1 >= filled_B) & (place_Wx1 < filled_B + run_B)
-    return {
-      'run': carry['run'] + 1,
-      'filled_B': filled_B + run_B,
-      'ones_B': jnp.where(is_new_B & (symbol_B == 1), before_B + run_B, ones_B),
-      'ends_in_0_B': jnp.where(is_new_B, symbol_B == 0, carry['ends_in_0_B']),
-      'symbols_WxB': jnp.where(is_here_WxB, symbol_B, carry['symbols_WxB']),
+    zeros_B = jnp.zeros(batch_size, jnp.int32)
+    start = {
+      'run': jnp.zeros((), jnp.int32),
+      'filled_B': zeros_B,
+      'ones_B': zeros_B,
+      'ends_in_0_B': zeros_B > 0,
+      'symbols_WxB': jnp.zeros((width, batch_size), jnp.int32),
     }
-
-  zeros_B = jnp.zeros(batch_size, jnp.int32)
-  start = {
-    'run': jnp.zeros((), jnp.int32),
-    'filled_B': zeros_B,
-    'ones_B': zeros_B,
-    'ends_in_0_B': zeros_B > 0,
-    'symbols_WxB': jnp.zeros((width, batch_size), jnp.int32),
-  }
-  return jax.lax.while_loop(is_any_left, append_run, start)['symbols_WxB']
+    return jax.lax.while_loop(is_any_left, append_run, start)['symbols_WxB']
 
 
 class Tomita4(language.Language):
@@ -129,28 +121,19 @@ class Tomita4(language.Language):
     1 0 0 0 -> 0
   """
 
-  def __init__(self, sampler: str = 'paper'):
-    """Initializes.
+  # The state is the number of 0s just read.
+  automaton = _automaton([(1, 0), (2, 0), (3, 0), (3, 3)], {0, 1, 2})
 
-    Args:
-      sampler: See `language.Language`. The authors' positives are uniform
-        symbols, where a third 0 in a row is drawn again.
-    """
-    # The state is the number of 0s just read.
-    automaton = _automaton([(1, 0), (2, 0), (3, 0), (3, 3)], {0, 1, 2})
-    super().__init__(automaton, sampler, _tomita_4_positives)
+  def paper_positives(self, rng, batch_size, length, width):
+    """Draws uniform symbols, a third 0 in a row being drawn again."""
+    del length
+    bits_WxB = random_symbols.uniform_bits(rng, batch_size, width)
 
+    def step(num_zeros_B, bit_B):
+      symbol_B = jnp.where(num_zeros_B == 2, 1, bit_B)
+      return jnp.where(symbol_B == 0, num_zeros_B + 1, 0), symbol_B
 
-def _tomita_4_positives(rng, batch_size, length, width):
-  """Draws uniform symbols, a third 0 in a row being drawn again."""
-  del length
-  bits_WxB = jax.random.bernoulli(rng, 0.5, (width, batch_size))
-
-  def step(num_zeros_B, bit_B):
-    symbol_B = jnp.where(num_zeros_B == 2, 1, bit_B.astype(jnp.int32))
-    return jnp.where(symbol_B == 0, num_zeros_B + 1, 0), symbol_B
-
-  return jax.lax.scan(step, jnp.zeros(batch_size, jnp.int32), bits_WxB)[1]
+    return jax.lax.scan(step, jnp.zeros(batch_size, jnp.int32), bits_WxB)[1]
 
 
 class Tomita5(language.Language):
@@ -163,10 +146,8 @@ class Tomita5(language.Language):
     0 1 0 -> 0
   """
 
-  def __init__(self, sampler: str = 'paper'):
-    """Initializes; either sampler's positives are uniform."""
-    # The state's bits are the parities of the two numbers.
-    super().__init__(_automaton([(1, 2), (0, 3), (3, 0), (2, 1)], {0}), sampler)
+  # The state's bits are the parities of the two numbers.
+  automaton = _automaton([(1, 2), (0, 3), (3, 0), (2, 1)], {0})
 
 
 class Tomita6(language.Language):
@@ -179,9 +160,7 @@ class Tomita6(language.Language):
     0 1 1 has two 1s less one 0, 1 -> 0
   """
 
-  def __init__(self, sampler: str = 'paper'):
-    """Initializes; either sampler's positives are uniform."""
-    super().__init__(_automaton([(2, 1), (0, 2), (1, 0)], {0}), sampler)
+  automaton = _automaton([(2, 1), (0, 2), (1, 0)], {0})
 
 
 class Tomita7(language.Language):
@@ -194,28 +173,18 @@ class Tomita7(language.Language):
     1 0 1 0 -> 0
   """
 
-  def __init__(self, sampler: str = 'paper'):
-    """Initializes.
+  automaton = _automaton([(0, 1), (2, 1), (2, 3), (4, 3), (4, 4)], {0, 1, 2, 3})
 
-    Args:
-      sampler: See `language.Language`. The authors' positives are four runs of
-        random lengths, each uniform over the room that is left.
-    """
-    transitions = [(0, 1), (2, 1), (2, 3), (4, 3), (4, 4)]
-    automaton = _automaton(transitions, {0, 1, 2, 3})
-    super().__init__(automaton, sampler, _tomita_7_positives)
-
-
-def _tomita_7_positives(rng, batch_size, length, width):
-  """Draws run lengths, uniform over the room left; the last takes the rest."""
-  place_Wx1 = jnp.arange(width)[:, None]
-  end_B = jnp.zeros(batch_size, jnp.int32)
-  run_WxB = jnp.zeros((width, batch_size), jnp.int32)
-  for run_rng in jax.random.split(rng, 3):
-    room_B = length - end_B
-    end_B += jax.random.randint(run_rng, (batch_size,), 0, room_B + 1)
-    run_WxB += place_Wx1 >= end_B
-  return run_WxB % 2
+  def paper_positives(self, rng, batch_size, length, width):
+    """Draws four runs, of uniform lengths; the last takes what is left."""
+    place_Wx1 = jnp.arange(width)[:, None]
+    end_B = jnp.zeros(batch_size, jnp.int32)
+    run_WxB = jnp.zeros((width, batch_size), jnp.int32)
+    for run_rng in jax.random.split(rng, 3):
+      room_B = length - end_B
+      end_B += jax.random.randint(run_rng, (batch_size,), 0, room_B + 1)
+      run_WxB += place_Wx1 >= end_B
+    return run_WxB % 2
 
 
 BUILDERS = {

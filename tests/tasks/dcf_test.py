@@ -2,8 +2,11 @@
 
 import collections
 import itertools
+import operator
 import re
 
+import hypothesis
+from hypothesis import strategies as st
 import jax
 import numpy as np
 import pytest
@@ -84,6 +87,54 @@ def test_solves_every_length(task):
     checks.assert_solves(task, _SOLVERS[task], length, checks.WIDTH)
 
 
+def _bracketed(operators):
+  """Returns a strategy of expressions of up to 60 symbols, as text."""
+  return st.recursive(
+    st.builds(
+      str.format,
+      st.sampled_from(['{}', '-{}', '({})', '(-{})']),
+      st.sampled_from('01234'),
+    ),
+    lambda parts: st.builds(
+      '({}{}{})'.format, parts, st.sampled_from(operators), parts
+    ),
+    max_leaves=9,
+  )
+
+
+@st.composite
+def _equations(draw):
+  text = draw(_bracketed('+-'))
+  digits = [match.start() for match in re.finditer(r'\d', text)]
+  place = draw(st.sampled_from(digits))
+  return f'{text[:place]}x{text[place + 1 :]}={_value(text)}'
+
+
+def _lists(symbols, min_size, max_size):
+  return st.lists(
+    st.sampled_from(symbols), min_size=min_size, max_size=max_size
+  ).map(tuple)
+
+
+_STRINGS = {
+  BRACKETS: _bracketed('+-*').map(
+    lambda text: _symbols(text, _BRACKET_SYMBOLS)
+  ),
+  REVERSE: _lists((0, 1), 1, 64),
+  EQUATION: _equations().map(lambda text: _symbols(text, _EQUATION_SYMBOLS)),
+  STACK: st.builds(
+    operator.add, _lists((0, 1), 1, 20), _lists((2, 3, 4), 0, 44)
+  ),
+}
+
+
+@_TASKS
+@hypothesis.given(data=st.data())
+def test_solves_any_strings(task, data):
+  strings = data.draw(st.lists(_STRINGS[task], min_size=1, max_size=8))
+  checks.assert_answers(task, _SOLVERS[task], strings, checks.WIDTH)
+
+
 @_TASKS
 @pytest.mark.parametrize('length', [65, 499, 500])
 def test_solves_long_strings(task, length):
@@ -97,10 +148,8 @@ def test_independent_of_width(task, length):
 
 
 @_TASKS
-def test_strings_change_with_the_key_only(task):
-  run = checks.sample_and_solve(task, checks.WIDTH)
-  np.testing.assert_array_equal(run(1, 40)[0], run(1, 40)[0])
-  assert np.any(run(1, 40)[0] != run(2, 40)[0])
+def test_strings_change_with_the_key(task):
+  checks.assert_changes_with_the_key(task)
 
 
 def test_sizes():
@@ -166,37 +215,33 @@ def test_distribution_of_short_expressions(length):
 
 @pytest.mark.parametrize('length', [11, 16])
 def test_distribution_of_parts(length):
-  probabilities = _shapes(length)
-  counts = dict.fromkeys(probabilities, 0)
-  operators, digits = collections.Counter(), collections.Counter()
+  shapes, operators, digits = [], [], []
   for string in checks.sampled_strings(BRACKETS, length):
     text = _text(string, _BRACKET_SYMBOLS)
     # An operator follows a digit or a bracket, a sign does not.
     shape = re.sub(r'(?<=[\d)])[-+*]', 'o', text)
-    operators.update(re.findall(r'(?<=[\d)])[-+*]', text))
-    digits.update(re.findall(r'\d', text))
-    counts[re.sub(r'\d', 'd', shape)] += 1
-  checks.assert_fits(list(counts.values()), list(probabilities.values()))
-  assert sorted(operators) == sorted('+-*')
-  assert sorted(digits) == sorted('01234')
-  checks.assert_fits(list(operators.values()), [1 / 3] * 3)
-  checks.assert_fits(list(digits.values()), [1 / 5] * 5)
+    operators += re.findall(r'(?<=[\d)])[-+*]', text)
+    digits += re.findall(r'\d', text)
+    shapes.append(re.sub(r'\d', 'd', shape))
+  checks.assert_fits(shapes, _shapes(length))
+  checks.assert_fits(operators, checks.uniform_over('+-*'))
+  checks.assert_fits(digits, checks.uniform_over('01234'))
 
 
 def test_left_length_of_long_expressions_is_uniform():
   length, num_batches = 64, 20
-  counts = np.zeros(length - 4)
+  left_lengths = []
   for seed in range(num_batches):
-    tokens, _ = checks.sample_and_solve(BRACKETS, checks.WIDTH)(seed, length)
+    tokens = checks.sample(BRACKETS, seed, length)
     for text in (_text(row, _BRACKET_SYMBOLS) for row in tokens):
       depth = 0
       for place, character in enumerate(text):
         depth += (character == '(') - (character == ')')
         if depth == 1 and character in '+-*' and text[place - 1] not in '(+-*':
-          counts[place - 2] += 1
+          left_lengths.append(place - 1)
           break
-  assert counts.sum() == num_batches * checks.BATCH_SIZE
-  checks.assert_fits(counts, np.full(length - 4, 1 / (length - 4)))
+  assert len(left_lengths) == num_batches * checks.BATCH_SIZE
+  checks.assert_fits(left_lengths, checks.uniform_over(range(1, length - 3)))
 
 
 @pytest.mark.parametrize('length', [3, 4, 8])
@@ -212,24 +257,20 @@ def test_distribution_of_equations(length):
 
 
 def test_unknown_is_uniform_among_many_digits():
-  places = collections.defaultdict(collections.Counter)
+  places = collections.defaultdict(list)
   for string in checks.sampled_strings(EQUATION, 16):
     text = _text(string[:-2], _EQUATION_SYMBOLS)
-    places[len(re.findall(r'[\dx]', text))][
+    places[len(re.findall(r'[\dx]', text))].append(
       len(re.findall(r'\d', text.split('x')[0]))
-    ] += 1
-  assert len(places) > 1
-  for num_digits, counts in places.items():
-    assert set(counts) <= set(range(num_digits))
-    checks.assert_fits(
-      [counts[place] for place in range(num_digits)],
-      np.full(num_digits, 1 / num_digits),
     )
+  assert len(places) > 1
+  for num_digits, places_of_x in places.items():
+    checks.assert_fits(places_of_x, checks.uniform_over(range(num_digits)))
 
 
-@pytest.mark.parametrize('operator', '+-*')
+@pytest.mark.parametrize('sign', '+-*')
 @pytest.mark.parametrize('side', ['left', 'right', 'both'])
-def test_deep_brackets_and_long_products(operator, side):
+def test_deep_brackets_and_long_products(sign, side):
   """No depth or chain that a string can have overflows."""
   rng = np.random.default_rng(0)
   texts = []
@@ -239,13 +280,10 @@ def test_deep_brackets_and_long_products(operator, side):
       digit = rng.integers(1, 5)
       goes_left = {'left': True, 'right': False, 'both': rng.integers(2)}[side]
       left, right = (text, digit) if goes_left else (digit, text)
-      text = f'({left}{operator}{right})'
+      text = f'({left}{sign}{right})'
     texts.append(text)
   strings = [_symbols(text, _BRACKET_SYMBOLS) for text in texts]
-  answers = checks.solver(BRACKETS)(
-    checks.right_aligned(strings, checks.LONG_WIDTH)
-  )
-  assert list(answers) == [_value(text) for text in texts]
+  checks.assert_answers(BRACKETS, _solve_brackets, strings, checks.LONG_WIDTH)
 
 
 def test_signs_are_not_operators():
@@ -255,11 +293,8 @@ def test_signs_are_not_operators():
     for a in range(5)
     for b in range(5)
   ]
-  tokens = checks.right_aligned(
-    [_symbols(text, _BRACKET_SYMBOLS) for text in texts], 12
-  )
-  answers = checks.solver(BRACKETS)(tokens)
-  assert list(answers) == [_value(text) for text in texts]
+  strings = [_symbols(text, _BRACKET_SYMBOLS) for text in texts]
+  checks.assert_answers(BRACKETS, _solve_brackets, strings, checks.WIDTH)
 
 
 def test_equations_of_mixed_lengths():
@@ -270,7 +305,7 @@ def test_equations_of_mixed_lengths():
     for digit in range(5)
   ]
   strings = [_symbols(text, _EQUATION_SYMBOLS) for text in texts]
-  answers = checks.solver(EQUATION)(checks.right_aligned(strings, 13))
+  answers = checks.solve(EQUATION, checks.right_aligned(strings, 13))
   assert list(answers) == [0, 1, 2, 3, 4] * 6
 
 
@@ -289,11 +324,11 @@ def test_distribution_of_stacks(length):
 
 
 def test_stack_lengths_are_uniform():
-  counts = collections.Counter(
+  sizes = [
     sum(symbol < 2 for symbol in string)
     for string in checks.sampled_strings(STACK, 16)
-  )
-  checks.assert_fits([counts[size] for size in range(1, 16)], [1 / 15] * 15)
+  ]
+  checks.assert_fits(sizes, checks.uniform_over(range(1, 16)))
 
 
 def test_stack_underflow_in_the_middle():
@@ -304,9 +339,7 @@ def test_stack_underflow_in_the_middle():
     for more in range(5)
     for last in ((), (4,))
   ]
-  answers = checks.solver(STACK)(checks.right_aligned(strings, 20))
-  for answer, string in zip(np.asarray(answers), strings, strict=True):
-    assert checks.string_of(answer) == _solve_stack(string)
+  checks.assert_answers(STACK, _solve_stack, strings, checks.WIDTH)
 
 
 def test_stack_accuracy_mask():
@@ -315,8 +348,7 @@ def test_stack_accuracy_mask():
 
 def test_reverse_strings_are_uniform():
   checks.assert_distributed(
-    REVERSE,
-    dict.fromkeys(itertools.product((0, 1), repeat=6), 2.0**-6),
+    REVERSE, checks.uniform_over(itertools.product((0, 1), repeat=6))
   )
 
 

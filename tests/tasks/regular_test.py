@@ -1,132 +1,147 @@
 """The four regular tasks against solvers written another way."""
 
 import functools
+import itertools
 
+import hypothesis
+from hypothesis import strategies as st
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments import constants
-from tasks import task as task_lib
-from tasks.regular import modular_arithmetic, parity_check
+from tasks.regular import (
+  cycle_navigation,
+  even_pairs,
+  modular_arithmetic,
+  parity_check,
+)
+from tests.tasks import checks
 
-_BATCH = 64
-_WIDTH = 65
+EVEN_PAIRS = even_pairs.EvenPairs()
+PARITY = parity_check.ParityCheck()
+CYCLE = cycle_navigation.CycleNavigation()
+ARITHMETIC = modular_arithmetic.ModularArithmetic()
+WITH_PLUS = modular_arithmetic.ModularArithmetic(leading_plus=True)
 
 
-def _even_pairs(symbols):
+def _solve_even_pairs(symbols):
   return int(symbols[0] != symbols[-1])
 
 
-def _parity_check(symbols):
+def _solve_parity(symbols):
   return functools.reduce(lambda state, s: state ^ s, symbols)
 
 
-def _cycle_navigation(symbols):
+def _solve_cycle(symbols):
   position = 0
   for symbol in symbols:
     position = [(position - 1) % 5, position, (position + 1) % 5][symbol]
   return position
 
 
-def _modular_arithmetic(symbols):
+def _solve_arithmetic(symbols):
   return eval(''.join('01234+-*'[s] for s in symbols)) % 5
 
 
 _SOLVERS = {
-  'even_pairs': _even_pairs,
-  'parity_check': _parity_check,
-  'cycle_navigation': _cycle_navigation,
-  'modular_arithmetic': _modular_arithmetic,
+  EVEN_PAIRS: _solve_even_pairs,
+  PARITY: _solve_parity,
+  CYCLE: _solve_cycle,
+  ARITHMETIC: _solve_arithmetic,
+  WITH_PLUS: _solve_arithmetic,
 }
-_TASKS = {name: constants.TASK_BUILDERS[name]() for name in _SOLVERS}
-_TASKS['with_plus'] = modular_arithmetic.ModularArithmetic(leading_plus=True)
-_SOLVERS['with_plus'] = _modular_arithmetic
+_TASKS = pytest.mark.parametrize(
+  'task',
+  _SOLVERS,
+  ids=['even_pairs', 'parity', 'cycle', 'arithmetic', 'with_plus'],
+)
 
 
-@functools.cache
-def _sampler(name, width):
-  task = _TASKS[name]
-
-  @jax.jit
-  def sample(seed, length):
-    tokens = task.sample_tokens(jax.random.key(seed), _BATCH, length, width)
-    return tokens, task.solve(tokens)
-
-  return sample
+@_TASKS
+def test_solves_every_length(task):
+  for length in range(1, checks.WIDTH + 1):
+    checks.assert_solves(task, _SOLVERS[task], length, checks.WIDTH)
 
 
-@pytest.mark.parametrize('name', _TASKS)
-def test_labels_are_right_at_every_length(name):
-  for lengths, width in ((range(1, 65), _WIDTH), ([499, 500], 501)):
-    for length in lengths:
-      tokens, answers = jax.device_get(_sampler(name, width)(length, length))
-      num_symbols = _TASKS[name].input_length(length)
-      assert ((tokens >= 0).sum(-1) == num_symbols).all()
-      assert tokens.max() < _TASKS[name].input_size
-      for string, answer in zip(tokens, answers, strict=True):
-        assert _SOLVERS[name](string[-num_symbols:].tolist()) == answer
-        assert (string[:-num_symbols] == task_lib.NO_SYMBOL).all()
+def _strings(num_symbols):
+  symbols = st.integers(0, num_symbols - 1)
+  return st.lists(symbols, min_size=1, max_size=checks.WIDTH).map(tuple)
 
 
-@pytest.mark.parametrize('name', _TASKS)
-def test_strings_and_answers_do_not_depend_on_the_width(name):
-  for length in (1, 2, 9):
-    bare = _TASKS[name].input_length(length)
-    tokens, answers = _sampler(name, _WIDTH)(0, length)
-    expected_tokens, expected_answers = _sampler(name, bare)(0, length)
-    np.testing.assert_array_equal(tokens[:, -bare:], expected_tokens)
-    np.testing.assert_array_equal(answers, expected_answers)
+_DIGITS = st.integers(0, 4)
+_TERMS = st.lists(st.tuples(st.integers(5, 7), _DIGITS), max_size=31)
+_STRINGS = {
+  EVEN_PAIRS: _strings(2),
+  PARITY: _strings(2),
+  CYCLE: _strings(3),
+  ARITHMETIC: st.builds(
+    lambda first, terms: (first, *itertools.chain(*terms)), _DIGITS, _TERMS
+  ),
+  WITH_PLUS: st.builds(
+    lambda first, terms: (5, first, *itertools.chain(*terms)), _DIGITS, _TERMS
+  ),
+}
 
 
-@pytest.mark.parametrize('name', _TASKS)
-def test_sample_batch_is_one_hot_and_unpadded(name):
-  task = _TASKS[name]
-  batch = task.sample_batch(jax.random.key(3), 5, 4)
+@_TASKS
+@hypothesis.given(data=st.data())
+def test_solves_any_strings(task, data):
+  strings = data.draw(st.lists(_STRINGS[task], min_size=1, max_size=8))
+  checks.assert_answers(task, _SOLVERS[task], strings, checks.WIDTH)
+
+
+@_TASKS
+@pytest.mark.parametrize('length', [499, 500])
+def test_solves_long_strings(task, length):
+  checks.assert_solves(task, _SOLVERS[task], length, checks.LONG_WIDTH)
+
+
+@_TASKS
+@pytest.mark.parametrize('length', [1, 2, 9])
+def test_independent_of_width(task, length):
+  checks.assert_independent_of_width(task, length)
+
+
+@_TASKS
+def test_strings_change_with_the_key(task):
+  checks.assert_changes_with_the_key(task)
+
+
+@_TASKS
+def test_sample_batch_is_one_hot_and_unpadded(task):
+  batch = jax.jit(task.sample_batch, static_argnums=(1, 2))(
+    jax.random.key(3), 5, 4
+  )
   num_symbols = task.input_length(4)
   assert batch['input'].shape == (5, num_symbols, task.input_size)
   assert batch['output'].shape == (5, task.output_size)
   assert (batch['input'].sum(-1) == 1).all()
   assert (batch['output'].sum(-1) == 1).all()
-  answers = task.solve(batch['input'].argmax(-1))
-  np.testing.assert_array_equal(answers, batch['output'].argmax(-1))
+  for string, answer in zip(
+    batch['input'].argmax(-1).tolist(), batch['output'].argmax(-1), strict=True
+  ):
+    assert answer == _SOLVERS[task](string)
   assert task.output_length(4) == 1
   assert (task.accuracy_fn(batch['output'], batch['output']) == 1).all()
 
 
-def _assert_frequencies(symbols, probabilities):
-  """Chi-square at about five deviations, with a fixed seed."""
-  counts = np.bincount(np.ravel(symbols), minlength=len(probabilities))
-  expected = counts.sum() * np.array(probabilities)
-  assert (counts[expected == 0] == 0).all()
-  seen = expected > 0
-  statistic = np.sum((counts[seen] - expected[seen]) ** 2 / expected[seen])
-  freedom = seen.sum() - 1
-  assert statistic < freedom + 5 * np.sqrt(2 * freedom) + 5
-
-
 @pytest.mark.parametrize(
-  ('name', 'probabilities'),
-  [
-    ('even_pairs', [1 / 2, 1 / 2]),
-    ('parity_check', [1 / 2, 1 / 2]),
-    ('cycle_navigation', [1 / 3, 1 / 3, 1 / 3]),
-  ],
+  ('task', 'num_symbols'), [(EVEN_PAIRS, 2), (PARITY, 2), (CYCLE, 3)]
 )
-def test_symbols_are_uniform(name, probabilities):
-  tokens, _ = _sampler(name, _WIDTH)(7, _WIDTH)
-  _assert_frequencies(tokens, probabilities)
-  _assert_frequencies(tokens[:, 0], probabilities)
-  _assert_frequencies(tokens[:, -1], probabilities)
+def test_strings_are_uniform(task, num_symbols):
+  checks.assert_distributed(
+    task,
+    checks.uniform_over(itertools.product(range(num_symbols), repeat=6)),
+  )
 
 
 def test_digits_and_operators_alternate_uniformly():
-  tokens, _ = _sampler('modular_arithmetic', _WIDTH)(7, _WIDTH)
-  _assert_frequencies(tokens[:, 0::2], [1 / 5] * 5)
-  _assert_frequencies(tokens[:, 1::2], [0] * 5 + [1 / 3] * 3)
-  plain, _ = _sampler('modular_arithmetic', _WIDTH)(7, 9)
-  tokens, _ = _sampler('with_plus', _WIDTH)(7, 9)
+  parts = [range(5), range(5, 8)] * 2 + [range(5)]
+  checks.assert_distributed(
+    ARITHMETIC, checks.uniform_over(itertools.product(*parts))
+  )
+  plain = checks.sample(ARITHMETIC, 7, 9)
+  tokens = checks.sample(WITH_PLUS, 7, 9)
   assert (tokens[:, -10] == 5).all()
   np.testing.assert_array_equal(tokens[:, -9:], plain[:, -9:])
 
@@ -134,8 +149,10 @@ def test_digits_and_operators_alternate_uniformly():
 @pytest.mark.parametrize('probability', [0.0, 0.1, 0.7, 1.0])
 def test_parity_probability(probability):
   task = parity_check.ParityCheck(probability)
-  tokens = task.sample_tokens(jax.random.key(0), 200, 50, 50)
-  assert abs(jnp.mean(tokens) - probability) < 0.02
+  tokens = checks.sample(task, 0, 64)
+  checks.assert_fits(
+    tokens.ravel().tolist(), {0: 1 - probability, 1: probability}
+  )
 
 
 def test_bad_probability_is_refused():
@@ -145,18 +162,13 @@ def test_bad_probability_is_refused():
 
 def test_products_do_not_overflow():
   """A product of 250 factors is far beyond int32."""
-  factors = [4, 3] * 125
-  symbols = []
-  for factor in factors:
-    symbols += [factor, 7]
-  task = modular_arithmetic.ModularArithmetic()
-  answer = task.solve(jnp.array([symbols[:-1]]))
-  assert answer[0] == (4 * 3) ** 125 % 5
+  string = (*(4, 7, 3, 7) * 124, 4, 7, 3)
+  checks.assert_answers(
+    ARITHMETIC, _solve_arithmetic, [string], checks.LONG_WIDTH
+  )
 
 
 def test_a_second_trace_samples_the_same_operators():
-  task = modular_arithmetic.ModularArithmetic()
   for width in (21, 23):
-    sample = jax.jit(lambda rng, w=width: task.sample_tokens(rng, _BATCH, w, w))
-    tokens = sample(jax.random.key(0))
+    tokens = checks.sample(ARITHMETIC, 0, width, width)
     assert set(np.unique(tokens[:, 1::2])) == {5, 6, 7}

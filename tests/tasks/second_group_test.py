@@ -1,6 +1,5 @@
 """Tests of the benchmark's second group of regular languages."""
 
-import collections
 import functools
 import inspect
 import itertools
@@ -12,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tasks import task as task_lib
 from tasks.regular import d_n, repetition, tomita
+from tests.tasks import checks
 
 BUILDERS = d_n.BUILDERS | tomita.BUILDERS | repetition.BUILDERS
 # All tests share one compiled program a language and sampler.
@@ -78,24 +77,11 @@ def make(name, sampler):
   return BUILDERS[name](sampler=sampler)
 
 
-@functools.cache
-def compiled(name, sampler, batch_size, width):
-  task = make(name, sampler)
-
-  def sample(key, length):
-    tokens = task.sample_tokens(key, batch_size, length, width)
-    return tokens, task.solve(tokens)
-
-  return jax.jit(sample)
-
-
 def sample(name, sampler, seed, length, width=WIDTH, batch_size=BATCH_SIZE):
-  tokens, answers = compiled(name, sampler, batch_size, width)(
-    jax.random.key(seed), length
-  )
-  tokens = np.asarray(tokens)
-  assert (tokens[:, : width - length] == task_lib.NO_SYMBOL).all()
-  return tokens[:, width - length :], np.asarray(answers)
+  """Returns strings [B, length] and answers."""
+  task = make(name, sampler)
+  tokens = checks.sample(task, seed, length, width, batch_size)
+  return checks.unpadded(tokens, length), checks.solve(task, tokens)
 
 
 def test_all_are_there_and_need_no_arguments():
@@ -112,11 +98,10 @@ def test_membership_of_all_short_strings(name):
   texts = [
     text for length in range(1, width + 1) for text in all_texts(name, length)
   ]
-  tokens = np.full((len(texts), width), task_lib.NO_SYMBOL, np.int32)
-  for row, text in zip(tokens, texts, strict=True):
-    row[width - len(text) :] = [int(symbol) for symbol in text]
+  strings = [tuple(map(int, text)) for text in texts]
+  answers = checks.solve(task, checks.right_aligned(strings, width))
   expected = [bool(DEFINITIONS[name](text)) for text in texts]
-  np.testing.assert_array_equal(jax.jit(task.solve)(tokens), expected)
+  np.testing.assert_array_equal(answers, expected)
 
 
 # d_12 differs from d_4 only on strings longer than those above.
@@ -124,11 +109,10 @@ def test_membership_of_all_short_strings(name):
 def test_depth_is_bounded(n):
   task = make(f'd_{n}', 'paper')
   depths = range(1, 15)
-  tokens = np.full((len(depths), 32), task_lib.NO_SYMBOL, np.int32)
-  for row, depth in zip(tokens, depths, strict=True):
-    row[-2 * depth - 4 :] = [0] * depth + [1, 0] * 2 + [1] * depth
+  strings = [[0] * depth + [1, 0] * 2 + [1] * depth for depth in depths]
+  answers = checks.solve(task, checks.right_aligned(strings, 32))
   expected = [depth <= n for depth in depths]
-  np.testing.assert_array_equal(jax.jit(task.solve)(tokens), expected)
+  np.testing.assert_array_equal(answers, expected)
 
 
 @pytest.mark.parametrize(('name', 'sampler'), PROGRAMS)
@@ -271,29 +255,6 @@ def positives_and_negatives(name, sampler, length):
   return texts[answers == 1].tolist(), texts[answers == 0].tolist()
 
 
-def p_value(texts, probabilities):
-  """Chi-square, strings of less than five expected being put together."""
-  assert math.isclose(sum(probabilities.values()), 1.0)
-  assert set(texts) <= {t for t, p in probabilities.items() if p > 0}
-  expected = {t: p * len(texts) for t, p in probabilities.items()}
-  common = [t for t in expected if expected[t] >= 5]
-  counter = collections.Counter(texts)
-  counts = [counter[t] for t in common]
-  observed = [*counts, len(texts) - sum(counts)]
-  rest = len(texts) - sum(expected[t] for t in common)
-  expectation = [*(expected[t] for t in common), rest]
-  if rest < 5:
-    observed[-2:] = [sum(observed[-2:])]
-    expectation[-2:] = [sum(expectation[-2:])]
-  if len(observed) == 1:
-    return 1.0
-  return stats.chisquare(observed, expectation).pvalue
-
-
-def uniform_over(texts):
-  return dict.fromkeys(texts, 1 / len(texts))
-
-
 @pytest.mark.parametrize('name', DEFINITIONS)
 def test_paper_strings_are_as_the_authors_drew_them(name):
   for length in (6, 7, 8) if name not in PAPER else (6, 7, 8, 10, 12):
@@ -305,12 +266,12 @@ def test_paper_strings_are_as_the_authors_drew_them(name):
       # Else, uniform strings that were rejected if not in the language, or the
       # one string that there is.
       probabilities = (
-        PAPER[name](length) if name in PAPER else uniform_over(members)
+        PAPER[name](length) if name in PAPER else checks.uniform_over(members)
       )
       assert set(probabilities) <= set(members)
-      assert p_value(positives, probabilities) > 1e-4, length
+      checks.assert_fits(positives, probabilities)
     if others and length <= 8:
-      assert p_value(negatives, uniform_over(others)) > 1e-4, length
+      checks.assert_fits(negatives, checks.uniform_over(others))
 
 
 @pytest.mark.parametrize('name', OWN_POSITIVES)
@@ -325,7 +286,7 @@ def test_uniform_strings_are_uniform(name):
     ]
     assert bool(texts) == bool(expected)
     if texts:
-      assert p_value(texts, uniform_over(expected)) > 1e-4
+      checks.assert_fits(texts, checks.uniform_over(expected))
 
 
 # D_1 has one string of a length.
@@ -334,7 +295,9 @@ def test_samplers_differ_where_the_authors_were_not_uniform(name):
   positives, _ = positives_and_negatives(name, 'uniform', 12)
   probabilities = PAPER[name](12)
   is_drawn_by_authors = set(positives) <= set(probabilities)
-  assert not is_drawn_by_authors or p_value(positives, probabilities) < 1e-6
+  assert (
+    not is_drawn_by_authors or checks.p_value(positives, probabilities) < 1e-6
+  )
 
 
 @pytest.mark.parametrize(
