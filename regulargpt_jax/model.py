@@ -362,8 +362,12 @@ class RegularGPT(nn.Module):
         )
       return (h, jnp.where(level < num_levels_Bx1x1, h, answer)), None
 
-    if self.config.remat:
-      level_fn = nn.remat(level_fn, prevent_cse=False)
+    # The windows and what is computed position by position are cheaper to
+    # compute again than to keep for the backward pass.
+    policy = jax.checkpoint_policies.dots_with_no_batch_dims_saveable
+    level_fn = nn.remat(
+      level_fn, prevent_cse=False, policy=None if self.config.remat else policy
+    )
     h = self._embed(tokens_BxT)
     levels = jnp.arange(max_levels)
     dilations = jnp.array([self._dilation(l, h) for l in range(max_levels)])
