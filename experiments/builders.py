@@ -9,6 +9,7 @@ import types
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import optax
 
 from experiments import buckets, constants, data, models
@@ -54,6 +55,8 @@ def make_task(
   ]
   if len(sources) > 1:
     raise ValueError(f'Give only one of {" and ".join(sources)}.')
+  if sources and sources[0] != 'task_module' and experiment.task_params:
+    raise ValueError(f'task_params are not for --{sources[0]}.')
   if experiment.regex:
     automaton = automaton_reading.from_regex(
       experiment.regex, experiment.alphabet
@@ -92,7 +95,7 @@ def _task_class(module_name: str, name: str) -> Any:
   _alias_benchmark()
   try:
     module = importlib.import_module(module_name)
-  except ImportError as error:
+  except Exception as error:  # A user's module may raise anything.
     raise ValueError(
       f'Cannot import task_module {module_name}: {error}.'
     ) from (error)
@@ -104,7 +107,8 @@ def _task_class(module_name: str, name: str) -> Any:
     and hasattr(value, 'sample_batch')
     and not inspect.isabstract(value)
   }
-  if len(classes) == 1 and name not in classes:
+  is_given = name != config_lib.Experiment.task
+  if len(classes) == 1 and not is_given:
     return next(iter(classes.values()))
   return _lookup(f'task of {module_name}', name, classes)
 
@@ -123,7 +127,14 @@ def make_model(
   try:
     model = builder(experiment, task)
     # A core looks at its arguments when it is traced: better now than later.
-    jax.eval_shape(model.init, jax.random.key(0))
+    params = jax.eval_shape(model.init, jax.random.key(0))
+    width = 2
+    target_shape = (1, task.output_size)
+    if not data.is_single_output(task):
+      target_shape = (1, task.output_length(width), task.output_size)
+    jax.eval_shape(
+      model.apply, params, jnp.zeros((1, width), int), jnp.ones(target_shape)
+    )
   except TypeError as error:
     raise ValueError(
       f'architecture_params {experiment.architecture_params}: {error}.'

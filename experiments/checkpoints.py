@@ -116,9 +116,10 @@ class Checkpoints:
   def _read(self, step: int, like: chex.ArrayTree) -> chex.ArrayTree:
     abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, like)
     try:
-      return self._manager.restore(
-        step, args=ocp.args.StandardRestore(abstract)
-      )
+      with _errors_once():
+        return self._manager.restore(
+          step, args=ocp.args.StandardRestore(abstract)
+        )
     except Exception as error:  # Of many kinds; the files are as written.
       raise OSError(
         f'Checkpoint {step} in {self._folder} does not fit the experiment:'

@@ -78,8 +78,12 @@ class Experiment:
   )
   chunk_size: int = _option(2, 'Window width C of RegularGPT.', minimum=2)
   thickness: int = _option(1, 'Distinct blocks K per level.', minimum=1)
-  embedding_dim: int = _option(64, 'Width of the model.', minimum=1)
-  num_heads: int = _option(8, 'Attention heads.', minimum=1)
+  embedding_dim: int = _option(
+    64, 'Width of RegularGPT and of the transformers.', minimum=1
+  )
+  num_heads: int = _option(
+    8, 'Attention heads of RegularGPT and of the transformers.', minimum=1
+  )
   dropout_rate: float = _option(0.0, 'Dropout, in [0, 1).', minimum=0)
   precision: str = _option(
     'float32',
@@ -129,13 +133,11 @@ class Experiment:
     100,
     'Steps between two lines of metrics; 0 for one at the end.',
     minimum=0,
-    is_part_of_result=False,
   )
   checkpoint_every: int = _option(
     500,
     'Steps between two checkpoints; 0 for one at the end.',
     minimum=0,
-    is_part_of_result=False,
   )
 
   def __post_init__(self):
@@ -222,24 +224,25 @@ def claim_workdir(experiment: Experiment, workdir: str) -> None:
   path = os.path.join(workdir, CONFIG_FILE)
   if os.path.exists(path):
     found = load(workdir)
-    if _is_prolonged(found, experiment):
-      found = dataclasses.replace(
-        found, training_steps=experiment.training_steps
-      )
-      _write_config(found, path)
     differing = [
-      f'{field.name}={getattr(found, field.name)!r} there,'
-      f' {getattr(experiment, field.name)!r} here'
+      field.name
       for field in dataclasses.fields(experiment)
-      if field.metadata.get('is_part_of_result', True)
-      and getattr(found, field.name) != getattr(experiment, field.name)
+      if getattr(found, field.name) != getattr(experiment, field.name)
     ]
-    if differing:
+    refused = [
+      f'{name}={getattr(found, name)!r} there,'
+      f' {getattr(experiment, name)!r} here'
+      for name in differing
+      if not _may_change(name, found, experiment)
+    ]
+    if refused:
       raise ValueError(
-        f'{workdir} holds a different experiment: {"; ".join(differing)}.'
+        f'{workdir} holds a different experiment: {"; ".join(refused)}.'
         ' Choose another --workdir (launch.evaluate tests a trained model on'
         ' other lengths).'
       )
+    if differing:
+      _write_config(experiment, path)
     return
   if any(not name.startswith('.') for name in os.listdir(workdir)):
     raise ValueError(
@@ -248,15 +251,15 @@ def claim_workdir(experiment: Experiment, workdir: str) -> None:
   _write_config(experiment, path)
 
 
-def _is_prolonged(found: Experiment, wanted: Experiment) -> bool:
-  """Whether the one is the other, trained on: its first steps are the same."""
-  return (
-    wanted.training_steps > found.training_steps
-    and dataclasses.replace(found, training_steps=wanted.training_steps)
-    == wanted
-    and wanted.schedule == 'constant'
-    and wanted.curriculum != 'regular_increase'
-  )
+def _may_change(name: str, found: Experiment, wanted: Experiment) -> bool:
+  """Whether the steps already done are the same with the wanted value."""
+  if name == 'training_steps':
+    return (
+      wanted.training_steps > found.training_steps
+      and wanted.schedule == 'constant'
+      and wanted.curriculum != 'regular_increase'
+    )
+  return name in ('log_every', 'checkpoint_every')
 
 
 def _write_config(experiment: Experiment, path: str) -> None:

@@ -4,6 +4,7 @@ import functools
 
 from experiments import curriculum, models
 from regulargpt_jax import baselines
+from regulargpt_jax import config as regular_gpt_config
 from tasks.cs import (
   binary_addition,
   binary_multiplication,
@@ -71,6 +72,8 @@ TASK_BUILDERS = {
   for builders in _TASKS_BY_LEVEL.values()
   for name, builder in builders.items()
 }
+PRESETS = regular_gpt_config.PRESETS
+
 TASK_LEVELS = {
   name: level
   for level, builders in _TASKS_BY_LEVEL.items()

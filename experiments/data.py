@@ -154,27 +154,64 @@ class HostSource:
     repeatable too: those are seeded before every batch.
     """
     batches = []
+    kept = random.getstate(), np.random.get_state()
     for seed in seeds:
       random.seed(f'{seed} {step}')
       np.random.seed(np.random.SeedSequence((seed, step)).generate_state(4))
       rng = jax.random.fold_in(jax.random.key(seed), step)
       batch = self._task.sample_batch(rng, self._batch_size, length)
       batches.append(self._padded(jax.device_get(batch)))
+    random.setstate(kept[0])
+    np.random.set_state(kept[1])
     tokens, target = jax.tree.map(lambda *x: np.stack(x), *batches)
     return tokens.shape[-1], (tokens, target)
 
   def _padded(self, batch: task_lib.Batch) -> tuple[np.ndarray, np.ndarray]:
-    tokens = np.argmax(batch['input'], axis=-1).astype(np.int32)
-    width = buckets.bucket_of(tokens.shape[1], self._widths)
-    padding = ((0, 0), (width - tokens.shape[1], 0))
-    tokens = np.pad(tokens, padding, constant_values=task_lib.NO_SYMBOL)
-    target = np.asarray(batch['output'], np.float32)
-    if target.ndim == 3:
-      missing = self._task.output_length(width) - target.shape[1]
-      target = np.pad(target, ((0, 0), (missing, 0), (0, 0)))
-    if is_single_output(self._task):
-      target = target.reshape(len(target), -1)
-    return tokens, target
+    """Returns tokens and targets, right-aligned in the width of their bucket.
+
+    Raises:
+      ValueError: If the batch is not what the task's other methods say.
+    """
+    task = self._task
+    one_hot, target = np.asarray(batch['input']), np.asarray(batch['output'])
+    length = one_hot.shape[1] if one_hot.ndim == 3 else 0
+    target_shape = (self._batch_size, task.output_size)
+    if target.ndim == 3 or not is_single_output(task):
+      target_shape = (
+        self._batch_size,
+        task.output_length(length),
+        task.output_size,
+      )
+    for name, array, shape in (
+      ('input', one_hot, (self._batch_size, length, task.input_size)),
+      ('output', target, target_shape),
+    ):
+      if array.shape != shape:
+        raise ValueError(
+          f'{type(task).__name__}.sample_batch: {name} has shape'
+          f' {array.shape}, not {shape}.'
+        )
+      if not (np.isin(array, (0, 1)).all() and (array.sum(-1) == 1).all()):
+        raise ValueError(
+          f'{type(task).__name__}.sample_batch: {name} is not one-hot.'
+        )
+    width = buckets.bucket_of(length, self._widths)
+    tokens = np.pad(
+      np.argmax(one_hot, axis=-1).astype(np.int32),
+      ((0, 0), (width - length, 0)),
+      constant_values=task_lib.NO_SYMBOL,
+    )
+    target = target.astype(np.float32)
+    if is_single_output(task):
+      return tokens, target.reshape(self._batch_size, task.output_size)
+    missing = task.output_length(width) - target.shape[1]
+    if missing < 0:
+      raise ValueError(
+        f'{type(task).__name__}.output_length must not fall: it is'
+        f' {target.shape[1]} at {length}, {target.shape[1] + missing} at'
+        f' {width}.'
+      )
+    return tokens, np.pad(target, ((0, 0), (missing, 0), (0, 0)))
 
 
 def make_source(

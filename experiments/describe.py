@@ -10,8 +10,8 @@ from experiments import config as config_lib
 from tasks import task as task_lib
 
 _NUM_EXAMPLES = 5
-_EXAMPLE_LENGTH = 10
 _LENGTHS = (1, 10, 40, 100)
+_EXAMPLE_LENGTH = 10  # One of them.
 _NUM_COUNTED = 2048
 
 
@@ -41,8 +41,7 @@ def describe(experiment: config_lib.Experiment) -> str:
     ValueError: If the task is unknown or its parameters are wrong.
   """
   task = builders.make_task(experiment)
-  lengths = [n for n in _LENGTHS if n <= experiment.max_range_test_length]
-  widest = max(data.input_length(task, n) for n in [_EXAMPLE_LENGTH, *lengths])
+  widest = max(data.input_length(task, length) for length in _LENGTHS)
   source = data.make_source(task, _NUM_COUNTED, [widest])
 
   @jax.jit
@@ -51,9 +50,8 @@ def describe(experiment: config_lib.Experiment) -> str:
     return source.batch(rng, host_data, widest)
 
   batches = {}
-  wanted = [_EXAMPLE_LENGTH, *lengths]
-  stream = source.stream([experiment.seed], ((n, n) for n in wanted))
-  for length, (_, host_data) in zip(wanted, stream, strict=True):
+  stream = source.stream([experiment.seed], ((n, n) for n in _LENGTHS))
+  for length, (_, host_data) in zip(_LENGTHS, stream, strict=True):
     if source.run_axis is not None:
       host_data = jax.tree.map(lambda x: x[0], host_data)
     batches[length] = jax.device_get(sample(length, host_data))
@@ -69,7 +67,7 @@ def describe(experiment: config_lib.Experiment) -> str:
     'Share of each output symbol:',
     '  length  ' + '  '.join(f'{i:>6}' for i in range(task.output_size)),
   ]
-  for length in lengths:
+  for length in _LENGTHS:
     _, target = batches[length]
     counted = np.asarray(task.accuracy_mask(target) * data.present(target))
     shares = (target * counted[..., None]).reshape(-1, target.shape[-1]).sum(0)

@@ -21,6 +21,8 @@ from tasks import task as task_lib
 # Entries of the chunks from which range evaluation may compute a table that
 # its calls share: 256 MB in float32.
 _MAX_CHUNKS_SIZE = 2**26
+# Symbols of the string on which parameters are initialized.
+_INIT_LENGTH = 10
 # Strings that a model which looks at all positions is tested on at a time.
 _TEST_SUB_BATCH_SIZE = 64
 
@@ -64,6 +66,7 @@ def make_regular_gpt(
   Raises:
     ValueError: If a hyperparameter is out of range.
   """
+  _refuse_flags_among_params(experiment)
   hyperparameters = {
     'chunk_size': experiment.chunk_size,
     'thickness': experiment.thickness,
@@ -139,13 +142,7 @@ _BASELINE_PARAMS: Mapping[str, Mapping[str, Any]] = {
   'ndstack_rnn': {'hidden_size': 256, 'stack_symbols': 2, 'stack_states': 2},
   'tape_rnn': {'hidden_size': 256, 'memory_cell_size': 8},
 }
-# The argument that says how much such a memory holds.
-_MEMORY_SIZE = {
-  'stack_rnn': 'stack_size',
-  'stack_lstm': 'stack_size',
-  'ndstack_rnn': 'stack_size',
-  'tape_rnn': 'memory_size',
-}
+_STACKS = ('stack_rnn', 'stack_lstm', 'ndstack_rnn')
 
 
 def make_baseline(
@@ -155,9 +152,10 @@ def make_baseline(
 ) -> Model:
   """Returns a baseline of the benchmark.
 
-  A stack or tape holds, unless `architecture_params` says otherwise, as much as
-  the model reads of the longest training string; at test, as much as it reads
-  of the longest test string, if that is more.
+  A stack has as many cells as the model reads tokens, the most that it can
+  use, unless `architecture_params` gives its `stack_size`. A tape is circular:
+  its `memory_size` is given, or as many cells as the model reads tokens of the
+  longest training string; at test, of the longest test string, if that is more.
 
   Args:
     name: A key of `baselines.BUILDERS`.
@@ -181,10 +179,22 @@ def make_baseline(
       params['causal_masking'] = experiment.is_autoregressive
   elif experiment.dropout_rate:
     raise ValueError(f'{name} has no dropout.')
+  if name == 'transformer' and experiment.computation_steps_mult:
+    raise ValueError('transformer reads no computation tokens.')
+  _refuse_flags_among_params(experiment)
   params |= experiment.architecture_params
-  test_params = dict(params)
-  if name in _MEMORY_SIZE:
-    argument = _MEMORY_SIZE[name]
+  build = functools.partial(
+    baselines.BUILDERS[name], task.output_size, return_all_outputs=True
+  )
+
+  def build_with_room(x, input_length=None):
+    """A stack that cannot overflow: the same at any padding."""
+    core = build(**params, stack_size=x.shape[1])
+    return core(x, input_length=input_length)
+
+  if name in _STACKS and 'stack_size' not in params:
+    core = test_core = build_with_room
+  elif name == 'tape_rnn':
     trained, tested = (
       _num_read(experiment, task, length)
       for length in (
@@ -192,18 +202,36 @@ def make_baseline(
         experiment.max_range_test_length,
       )
     )
-    params.setdefault(argument, trained)
-    test_params[argument] = max(tested, params[argument])
-  build = functools.partial(
-    baselines.BUILDERS[name], task.output_size, return_all_outputs=True
-  )
+    size = params.setdefault('memory_size', trained)
+    core = build(**params)
+    test_core = build(**{**params, 'memory_size': max(size, tested)})
+  else:
+    core = test_core = build(**params)
   return _haiku_model(
-    experiment,
-    task,
-    build(**params),
-    build(**test_params),
-    reads_targets=name == 'transformer',
+    experiment, task, core, test_core, reads_targets=name == 'transformer'
   )
+
+
+def _refuse_flags_among_params(experiment: config_lib.Experiment) -> None:
+  """Raises ValueError where `architecture_params` has what a flag says."""
+  flags = {
+    'chunk_size': 'chunk_size',
+    'thickness': 'thickness',
+    'embedding_dim': 'embedding_dim',
+    'num_heads': 'num_heads',
+    'dropout_rate': 'dropout_rate',
+    'dropout_prob': 'dropout_rate',
+    'dtype': 'precision',
+    'preset': 'preset',
+    'max_extra_levels': 'max_extra_levels',
+    'causal_masking': 'is_autoregressive',
+    'return_all_outputs': 'task',
+  }
+  for name in experiment.architecture_params:
+    if name in flags:
+      raise ValueError(
+        f'architecture_params: {name} follows from the flag --{flags[name]}.'
+      )
 
 
 def _num_read(experiment, task, length: int) -> int:
@@ -256,10 +284,10 @@ def _haiku_model(
   train_model, test_model = transform(core), transform(test_core)
 
   def init(rng):
-    x = jnp.ones((1, 1, 1)) * jax.nn.one_hot(0, task.input_size)
+    x = jax.nn.one_hot(jnp.zeros((1, _INIT_LENGTH), jnp.int32), task.input_size)
     shape = (1, task.output_size)
     if not is_single:
-      shape = (1, task.output_length(1), task.output_size)
+      shape = (1, task.output_length(_INIT_LENGTH), task.output_size)
     return train_model.init(rng, x, jnp.ones(shape), False)
 
   def apply(
@@ -276,8 +304,6 @@ def _haiku_model(
     options = {}
     if experiment.max_extra_levels:
       options['extra_levels'] = extra_levels
-    if not experiment.dropout_rate:
-      rng = None
     model = test_model if is_test else train_model
     return model.apply(params, rng, x, target, is_test, **options)
 

@@ -5,6 +5,7 @@ import functools
 
 import chex
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from experiments import builders, data, models, programs, progress, training
@@ -65,7 +66,7 @@ def evaluate(
         lambda x: x.reshape(num_parts, -1, *x.shape[1:]), batch
       )
       num_right, num_counted = jax.lax.map(count_right, parts)
-      return num_right.sum() / num_counted.sum()
+      return num_right.sum() / jnp.maximum(num_counted.sum(), 1)
 
     return jax.vmap(of_run)(params, shared)
 

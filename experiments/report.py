@@ -10,8 +10,8 @@ from typing import Any
 from matplotlib import figure as figure_lib
 import numpy as np
 
+from experiments import builders, files, range_evaluation
 from experiments import config as config_lib
-from experiments import files, range_evaluation
 
 NAME = 'range_evaluation'
 
@@ -39,7 +39,7 @@ def summarize(accuracies: np.ndarray, training_length: int) -> dict[str, Any]:
 
 def table(experiment: config_lib.Experiment, summary: dict[str, Any]) -> str:
   """Returns the table that ends a run."""
-  trained = min(experiment.sequence_length, experiment.max_range_test_length)
+  trained = min(longest_trained(experiment), experiment.max_range_test_length)
   rows = [(f'accuracy, lengths 1..{trained}', summary['training_lengths'])]
   if summary['score'] is not None:
     beyond = f'{trained + 1}..{experiment.max_range_test_length}'
@@ -70,7 +70,7 @@ def save(
   Returns:
     What `summarize` returns.
   """
-  summary = summarize(accuracies, experiment.sequence_length)
+  summary = summarize(accuracies, longest_trained(experiment))
   lengths = range(1, len(accuracies) + 1)
   text = io.StringIO()
   writer = csv.writer(text, lineterminator='\n')
@@ -92,6 +92,12 @@ def save(
   return summary
 
 
+def longest_trained(experiment: config_lib.Experiment) -> int:
+  """Returns the longest training string's length."""
+  curriculum = builders.make_curriculum(experiment)
+  return curriculum.bounds(experiment.training_steps)[1]
+
+
 def _title(experiment: config_lib.Experiment) -> str:
   """Returns what was trained on what."""
   if experiment.regex:
@@ -99,7 +105,7 @@ def _title(experiment: config_lib.Experiment) -> str:
   elif experiment.automaton:
     task = 'an automaton'
   else:
-    task = experiment.task
+    task = experiment.task_module or experiment.task
   params = ', '.join(f'{k} = {v}' for k, v in experiment.task_params.items())
   return f'{experiment.architecture} on {task}' + (params and f' ({params})')
 
@@ -110,9 +116,9 @@ def _picture(
   """Returns a PNG of accuracy against length."""
   figure = figure_lib.Figure(figsize=(7, 3.5), layout='constrained')
   axes = figure.subplots()
-  trained = min(experiment.sequence_length, len(accuracies))
+  trained = min(longest_trained(experiment), len(accuracies))
   axes.axvspan(
-    0.5, trained + 0.5, color='0.85', label=f'trained on 1..{trained}'
+    0.5, trained + 0.5, color='0.85', label=f'trained on up to {trained}'
   )
   axes.axhline(chance, color='0.4', linestyle=':', label='chance')
   axes.plot(

@@ -7,7 +7,14 @@ import os
 import chex
 import numpy as np
 
-from experiments import builders, models, range_evaluation, report, training
+from experiments import (
+  builders,
+  models,
+  progress,
+  range_evaluation,
+  report,
+  training,
+)
 from experiments import checkpoints as checkpoints_lib
 from experiments import config as config_lib
 from tasks import task as task_lib
@@ -57,14 +64,25 @@ def load(
   experiment = config_lib.load(workdir)
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
+  return experiment, task, model, _load_params(workdir, experiment, model)
+
+
+def _load_params(
+  workdir: str, experiment: config_lib.Experiment, model: models.Model
+) -> chex.ArrayTree:
   like = training.init_state(model, training.make_runs(experiment))
   checkpoints = checkpoints_lib.Checkpoints(workdir)
   restored = checkpoints.restore(like)
   checkpoints.close()
   if restored is None:
     raise OSError(f'{workdir} has no checkpoint yet.')
-  _, state = restored
-  return experiment, task, model, state.params
+  step, state = restored
+  if step < experiment.training_steps:
+    progress.say(
+      f'Not trained to the end: this is step {step} of'
+      f' {experiment.training_steps}.'
+    )
+  return state.params
 
 
 def evaluate(workdir: str, output_dir: str | None = None, **overrides) -> None:
@@ -81,16 +99,19 @@ def evaluate(workdir: str, output_dir: str | None = None, **overrides) -> None:
     ValueError: If the folder holds no experiment, or a value is impossible.
     OSError: If there is no good checkpoint.
   """
-  trained, _, _, params = load(workdir)
+  trained = config_lib.load(workdir)
   experiment = config_lib.replaced(trained, **overrides)
-  if experiment != trained and output_dir is None:
+  folder = output_dir or workdir
+  if experiment != trained and os.path.realpath(folder) == os.path.realpath(
+    workdir
+  ):
     raise ValueError(
       'Give an --output_dir: these results are not those of the experiment in'
       f' {workdir}, whose own would be overwritten.'
     )
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
-  folder = output_dir or workdir
+  params = _load_params(workdir, trained, model)
   os.makedirs(folder, exist_ok=True)  # Fails before the work, or never.
   _evaluate_and_report(experiment, task, model, params, folder)
 
@@ -115,9 +136,10 @@ def _locked(workdir: str):
   os.makedirs(workdir, exist_ok=True)
   descriptor = os.open(workdir, os.O_RDONLY)
   try:
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    try:
+      fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+      raise OSError(f'Another process is using {workdir}.') from None
     yield
-  except BlockingIOError:
-    raise OSError(f'Another process is using {workdir}.') from None
   finally:
     os.close(descriptor)

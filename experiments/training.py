@@ -118,9 +118,12 @@ def loss_and_accuracy(
   task: task_lib.GeneralizationTask, logits: jax.Array, target: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
   """Returns the mean cross-entropy, in nats, and the accuracy of a batch."""
-  loss = jnp.sum(task.pointwise_loss_fn(logits, target))
+  present = data.present(target)
+  losses = task.pointwise_loss_fn(logits, target) * present[..., None]
   num_right, num_counted = count_right(task, logits, target)
-  return loss / jnp.sum(data.present(target)), num_right / num_counted
+  # A batch may have nothing to answer: then both are 0.
+  loss = jnp.sum(losses) / jnp.maximum(jnp.sum(present), 1)
+  return loss, num_right / jnp.maximum(num_counted, 1)
 
 
 def count_right(

@@ -12,7 +12,6 @@ from absl import app, flags, logging
 import jax
 
 from experiments import config, constants, training
-from regulargpt_jax import config as regular_gpt_config
 
 # The flags defined here belong to the launcher that asks for them: its --help
 # shows them.
@@ -23,7 +22,7 @@ _NAMES = {
   'task': constants.TASK_BUILDERS,
   'architecture': constants.MODEL_BUILDERS,
   'curriculum': constants.CURRICULUM_BUILDERS,
-  'preset': regular_gpt_config.PRESETS,
+  'preset': constants.PRESETS,
 }
 
 # Exit statuses: 1 for an error, 128 + the signal after a signal that saved.

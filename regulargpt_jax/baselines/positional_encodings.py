@@ -22,6 +22,13 @@ class PositionalEncodings(enum.StrEnum):
   RELATIVE = 'RELATIVE'
   ROTARY = 'ROTARY'
 
+  @classmethod
+  def _missing_(cls, value):
+    raise ValueError(
+      f'Unknown positional_encodings {value!r}; the known ones are'
+      f' {", ".join(cls)}.'
+    )
+
 
 def _angles(position, num_angles: int, max_time: int) -> jax.Array:
   """Returns position / max_time^(i / num_angles), [..., num_angles]."""

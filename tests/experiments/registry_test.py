@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from experiments import builders, config, constants, data, training
+from regulargpt_jax import baselines
 
 _LENGTH = 5
 _WIDTHS = (5, 8)
@@ -170,3 +171,114 @@ def test_options_that_a_baseline_has_not_are_refused():
       _TINY, architecture='rnn', architecture_params={'hidden_sise': 3}
     )
     builders.make_model(experiment, task)
+
+
+@pytest.mark.parametrize(
+  ('architecture', 'fields', 'message'),
+  [
+    ('transformer', {'computation_steps_mult': 2}, 'computation'),
+    ('regular_gpt', {'architecture_params': {'dropout_rate': 0.5}}, 'flag'),
+    (
+      'transformer_encoder',
+      {'architecture_params': {'causal_masking': False}},
+      '--is_autoregressive',
+    ),
+    (
+      'transformer_encoder',
+      {'architecture_params': {'positional_encodings': 'X'}},
+      'SIN_COS',
+    ),
+    ('rnn', {'architecture_params': {'input_window': 2}}, 'return all'),
+  ],
+)
+def test_impossible_models_are_refused_at_once(architecture, fields, message):
+  experiment = dataclasses.replace(_TINY, architecture=architecture, **fields)
+  task = constants.TASK_BUILDERS['reverse_string']()
+  with pytest.raises(ValueError, match=message):
+    builders.make_model(experiment, task)
+
+
+def _logits(architecture, task_name, fields, tokens, target, is_test):
+  """Test or training logits from the same initial parameters."""
+  task = constants.TASK_BUILDERS[task_name]()
+  params = _SMALL[architecture] | fields.pop('architecture_params', {})
+  experiment = _experiment(architecture, task_name, **fields)
+  experiment = dataclasses.replace(experiment, architecture_params=params)
+  model = builders.make_model(experiment, task)
+  own = model.init(jax.random.key(1))
+  own = jax.tree.map(lambda x: 3.0 * x, own)
+  return jax.jit(functools.partial(model.apply, is_test=is_test))(
+    own, tokens, target
+  )
+
+
+@pytest.mark.parametrize('architecture', ['stack_rnn', 'ndstack_rnn'])
+def test_stacks_do_not_overflow_by_default(architecture):
+  task = constants.TASK_BUILDERS['reverse_string']()
+  tokens, target = _batch(task, _LENGTH)
+  by_default, roomy, tight = (
+    _logits(architecture, 'reverse_string', fields, tokens, target, True)
+    for fields in (
+      {},
+      {'architecture_params': {'stack_size': 40}},
+      {'architecture_params': {'stack_size': 1}},
+    )
+  )
+  np.testing.assert_allclose(by_default, roomy, atol=1e-5)
+  assert jnp.abs(by_default - tight).max() > 1e-4
+
+
+@pytest.mark.parametrize(
+  ('task_name', 'mult', 'trained', 'tested'),
+  [('parity_check', 0, 6, 9), ('duplicate_string', 2, 25, 40)],
+)
+def test_a_tape_holds_what_the_longest_string_needs(
+  task_name, mult, trained, tested, monkeypatch
+):
+  sizes = []
+  build = baselines.BUILDERS['tape_rnn']
+
+  def recording(*args, **kwargs):
+    sizes.append(kwargs['memory_size'])
+    return build(*args, **kwargs)
+
+  monkeypatch.setitem(baselines.BUILDERS, 'tape_rnn', recording)
+  task = constants.TASK_BUILDERS[task_name]()
+  experiment = _experiment('tape_rnn', task_name, computation_steps_mult=mult)
+  builders.make_model(experiment, task)
+  assert sizes == [trained, tested]  # Of strings of 5 and of 8 symbols.
+
+
+def test_computation_tokens_are_read():
+  task = constants.TASK_BUILDERS['parity_check']()
+  tokens, target = _batch(task, _LENGTH)
+  without, read = (
+    _logits(
+      'rnn', 'parity_check', {'computation_steps_mult': m}, tokens, target, True
+    ).shape
+    for m in (0, 2)
+  )
+  assert without == read == target.shape
+
+
+def test_loss_and_accuracy_do_not_count_padding():
+  """Also where a user's loss is not zero on it, or nothing is asked."""
+
+  class Squared(type(constants.TASK_BUILDERS['reverse_string']())):
+    def pointwise_loss_fn(self, output, target):
+      return (output - target) ** 2
+
+  task = Squared()
+  rng = np.random.default_rng(0)
+  target = jax.nn.one_hot(jnp.array([[1, 0, 1]]), 2)
+  logits = jnp.asarray(rng.normal(size=(1, 3, 2)))
+  expected = training.loss_and_accuracy(task, logits, target)
+  front = jnp.asarray(rng.normal(size=(1, 4, 2)))
+  padded = training.loss_and_accuracy(
+    task,
+    jnp.concatenate([front, logits], 1),
+    jnp.pad(target, ((0, 0), (4, 0), (0, 0))),
+  )
+  np.testing.assert_allclose(padded, expected, rtol=1e-6)
+  nothing = training.loss_and_accuracy(task, front, jnp.zeros((1, 4, 2)))
+  assert [float(x) for x in nothing] == [0.0, 0.0]

@@ -87,6 +87,10 @@ def test_host_batches_are_padded_right_aligned():
   ('fields', 'message'),
   [
     ({'task': 'Third'}, 'FirstSymbol, Repeat'),
+    (
+      {'task_module': '', 'regex': '(01)*', 'task_params': {'p': 1}},
+      'task_params',
+    ),
     ({'task_module': 'no.such_module'}, r'no\.such_module'),
     ({'regex': '0*'}, 'only one'),
   ],
@@ -167,3 +171,20 @@ def test_automaton_survives_config_json(tmp_path):
   config.claim_workdir(experiment, str(tmp_path))
   assert config.load(str(tmp_path)) == experiment
   json.loads((tmp_path / 'config.json').read_text())
+
+
+@pytest.mark.parametrize(
+  ('change', 'message'),
+  [
+    (lambda b: {**b, 'input': b['input'] * 0.5}, 'not one-hot'),
+    (lambda b: {**b, 'input': b['input'][:2]}, 'shape'),
+    (lambda b: {**b, 'output': b['output'][:, :-1]}, 'shape'),
+  ],
+)
+def test_wrong_batches_are_named(change, message):
+  task = builders.make_task(dataclasses.replace(_TINY, task='Repeat'))
+  sample = task.sample_batch
+  task.sample_batch = lambda *args: change(sample(*args))
+  source = data.make_source(task, 4, [8])
+  with pytest.raises(ValueError, match=f'Repeat.*{message}'):
+    next(source.stream([0], [(0, 5)]))

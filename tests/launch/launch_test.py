@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import resource
 import signal
 import subprocess
@@ -222,11 +223,10 @@ def test_regex_and_automaton_from_the_command_line(tmp_path):
   flag = f'--automaton={tmp_path / "odd.json"}'
   status, stdout, stderr = _run('describe', flag)
   assert status == 0, stderr
-  for line in stdout.splitlines():
-    if ' -> ' in line and set(line.split()[0]) == {'a', 'b'}:
-      string, _, answer = line.split()[:3]
-      if len(string) == 10:
-        assert int(answer) == string.count('a') % 2
+  examples = re.findall(r'^  ([ab]{10}) -> (\d)$', stdout, re.MULTILINE)
+  assert len(examples) == 5
+  for string, answer in examples:
+    assert int(answer) == string.count('a') % 2
   workdir = tmp_path / 'run'
   status, stdout, stderr = _run(
     'train', *_TINY, flag, '--training_steps=3', f'--workdir={workdir}'

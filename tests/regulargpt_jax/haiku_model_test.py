@@ -53,7 +53,7 @@ def test_equals_the_flax_module(return_all_outputs):
   [(parity_check.ParityCheck(), True), (reverse_string.ReverseString(), False)],
 )
 def test_trains_under_the_wrapper_with_empty_targets(task, is_single):
-  """As the benchmark runs a model; other lengths use the same parameters."""
+  """Other lengths use the same parameters."""
   transformed = hk.transform(
     wrappers.make_model_with_empty_targets(
       haiku_model.make_regular_gpt(
@@ -78,4 +78,27 @@ def test_trains_under_the_wrapper_with_empty_targets(task, is_single):
   assert (
     transformed.apply(params, None, longer['input']).shape
     == longer['output'].shape
+  )
+
+
+def test_trains_where_the_model_gets_input_and_empty_tokens_side_by_side():
+  """As in the original benchmark: unpadded one-hot input, one more channel."""
+  task = reverse_string.ReverseString()
+  core = haiku_model.make_regular_gpt(2, return_all_outputs=True, **_PARAMS)
+
+  def read(x):
+    empty = jnp.zeros((x.shape[0], task.output_length(x.shape[1]), 3))
+    channel = jnp.zeros((*x.shape[:2], 1))
+    x = jnp.concatenate([x, channel], axis=-1)
+    sequence = jnp.concatenate([x, empty.at[..., 2].set(1)], axis=1)
+    return core(sequence)[:, -empty.shape[1] :]
+
+  transformed = hk.transform(read)
+  batch = task.sample_batch(jax.random.key(0), 4, 5)
+  params = transformed.init(jax.random.key(1), batch['input'])
+  ours = hk.transform(wrappers.make_model_with_empty_targets(core, task))
+  np.testing.assert_allclose(
+    transformed.apply(params, jax.random.key(2), batch['input']),
+    ours.apply(params, None, batch['input']),
+    atol=1e-5,
   )
