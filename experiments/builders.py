@@ -33,7 +33,9 @@ def _build(kind: str, builder: Callable[..., Any], params: Mapping[str, Any]):
   """Calls a builder with a user's parameters, and explains what is wrong."""
   try:
     return builder(**params)
-  except TypeError as error:
+  except ValueError:
+    raise
+  except Exception as error:  # A user's class may raise anything.
     arguments = ', '.join(inspect.signature(builder).parameters) or 'none'
     raise ValueError(
       f'{kind}_params {dict(params)}: {error}; the arguments are {arguments}.'
@@ -55,8 +57,13 @@ def make_task(
   ]
   if len(sources) > 1:
     raise ValueError(f'Give only one of {" and ".join(sources)}.')
-  if sources and sources[0] != 'task_module' and experiment.task_params:
-    raise ValueError(f'task_params are not for --{sources[0]}.')
+  if experiment.regex or experiment.automaton:
+    for name, unused in (
+      ('task', config_lib.Experiment.task),
+      ('task_params', {}),
+    ):
+      if getattr(experiment, name) != unused:
+        raise ValueError(f'--{name} is not for --{sources[0]}.')
   if experiment.regex:
     automaton = automaton_reading.from_regex(
       experiment.regex, experiment.alphabet
@@ -105,8 +112,15 @@ def _task_class(module_name: str, name: str) -> Any:
     if inspect.isclass(value)
     and value.__module__ == module.__name__
     and hasattr(value, 'sample_batch')
+    and hasattr(value, 'input_size')
+    and hasattr(value, 'output_size')
     and not inspect.isabstract(value)
   }
+  if not classes:
+    raise ValueError(
+      f'{module_name} defines no task: a class with sample_batch, input_size'
+      ' and output_size.'
+    )
   is_given = name != config_lib.Experiment.task
   if len(classes) == 1 and not is_given:
     return next(iter(classes.values()))
@@ -135,9 +149,12 @@ def make_model(
     jax.eval_shape(
       model.apply, params, jnp.zeros((1, width), int), jnp.ones(target_shape)
     )
-  except TypeError as error:
+  except ValueError:
+    raise
+  except Exception as error:  # Cores divide by their sizes, index, and so on.
+    line = (str(error) or type(error).__name__).splitlines()[0]
     raise ValueError(
-      f'architecture_params {experiment.architecture_params}: {error}.'
+      f'architecture_params {experiment.architecture_params}: {line}'
     ) from error
   return model
 

@@ -159,8 +159,16 @@ class HostSource:
       random.seed(f'{seed} {step}')
       np.random.seed(np.random.SeedSequence((seed, step)).generate_state(4))
       rng = jax.random.fold_in(jax.random.key(seed), step)
-      batch = self._task.sample_batch(rng, self._batch_size, length)
-      batches.append(self._padded(jax.device_get(batch)))
+      try:
+        batch = self._task.sample_batch(rng, self._batch_size, length)
+        batches.append(self._padded(jax.device_get(batch)))
+      except ValueError:
+        raise
+      except Exception as error:  # A user's task may raise anything.
+        raise ValueError(
+          f'{type(self._task).__name__}.sample_batch, length {length}:'
+          f' {type(error).__name__}: {error}'
+        ) from error
     random.setstate(kept[0])
     np.random.set_state(kept[1])
     tokens, target = jax.tree.map(lambda *x: np.stack(x), *batches)
@@ -221,6 +229,12 @@ def make_source(
   is_traceable = isinstance(task, task_lib.TokenTask)
   kind = DeviceSource if is_traceable else HostSource
   return kind(task, batch_size, widths)
+
+
+def check(task: task_lib.GeneralizationTask, length: int) -> None:
+  """Raises ValueError if a user's task does not sample what it says."""
+  if not isinstance(task, task_lib.TokenTask):
+    next(HostSource(task, 2, [length]).stream([0], [(0, length)]))
 
 
 def present(target: jax.Array) -> jax.Array:

@@ -79,7 +79,9 @@ def describe(experiment: config_lib.Experiment) -> str:
 
 
 def _docstring(task: task_lib.GeneralizationTask) -> str:
-  return inspect.getdoc(type(task)) or type(task).__name__
+  # The class's own, not its base's.
+  docstring = type(task).__doc__
+  return inspect.cleandoc(docstring) if docstring else type(task).__name__
 
 
 def _string(task: task_lib.GeneralizationTask, tokens: np.ndarray) -> str:

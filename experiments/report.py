@@ -37,7 +37,9 @@ def summarize(accuracies: np.ndarray, training_length: int) -> dict[str, Any]:
   }
 
 
-def table(experiment: config_lib.Experiment, summary: dict[str, Any]) -> str:
+def table(
+  experiment: config_lib.Experiment, summary: dict[str, Any], chance: float
+) -> str:
   """Returns the table that ends a run."""
   trained = min(longest_trained(experiment), experiment.max_range_test_length)
   rows = [(f'accuracy, lengths 1..{trained}', summary['training_lengths'])]
@@ -46,6 +48,7 @@ def table(experiment: config_lib.Experiment, summary: dict[str, Any]) -> str:
     rows.append((f'accuracy, lengths {beyond} (score)', summary['score']))
   worst = f'worst accuracy, at length {summary["worst_length"]}'
   rows.append((worst, summary['worst_accuracy']))
+  rows.append(('chance, a uniform guess', chance))
   title = _title(experiment)
   width = max(len(title), *(len(name) for name, _ in rows))
   lines = [title, '-' * (width + 8)]
@@ -101,7 +104,7 @@ def longest_trained(experiment: config_lib.Experiment) -> int:
 def _title(experiment: config_lib.Experiment) -> str:
   """Returns what was trained on what."""
   if experiment.regex:
-    task = experiment.regex
+    task = f'the regex {experiment.regex}'
   elif experiment.automaton:
     task = 'an automaton'
   else:

@@ -9,6 +9,7 @@ import numpy as np
 
 from experiments import (
   builders,
+  data,
   models,
   progress,
   range_evaluation,
@@ -39,6 +40,7 @@ def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
   builders.make_curriculum(experiment)  # Fails now, or never.
+  data.check(task, experiment.sequence_length)
   with _locked(workdir):
     config_lib.claim_workdir(experiment, workdir)
     params = training.train(experiment, workdir, task, model)
@@ -126,7 +128,7 @@ def _evaluate_and_report(
   accuracies = range_evaluation.evaluate(experiment, task, model, params)
   chance = 1 / task.output_size
   summary = report.save(experiment, np.asarray(accuracies[0]), chance, folder)
-  print(report.table(experiment, summary))
+  print(report.table(experiment, summary, chance))
   print(f'plot: {os.path.join(folder, report.NAME)}.png')
 
 

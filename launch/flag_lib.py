@@ -36,13 +36,22 @@ class _JsonParser(flags.ArgumentParser):
 
   def parse(self, argument):
     if isinstance(argument, str):
-      argument = json.loads(argument)
+      argument = json.loads(argument, object_pairs_hook=_distinct_keys)
     if not isinstance(argument, dict):
       raise ValueError(f'expected a JSON object, got {argument!r}')
     return argument
 
   def flag_type(self):
     return 'JSON'
+
+
+def _distinct_keys(pairs):
+  """Builds a JSON object; by default the last of equal keys would win."""
+  keys = [key for key, _ in pairs]
+  for i, key in enumerate(keys):
+    if key in keys[:i]:
+      raise ValueError(f'the key {key!r} is given twice')
+  return dict(pairs)
 
 
 class _JsonFileParser(_JsonParser):
@@ -57,6 +66,8 @@ class _JsonFileParser(_JsonParser):
           argument = f.read()
       except OSError as error:
         raise ValueError(f'cannot read it: {error.strerror}') from error
+      if argument.strip() in ('', '{}'):
+        raise ValueError('it holds nothing')
     return super().parse(argument)
 
 

@@ -215,6 +215,11 @@ def _check_regex(regex: str, alphabet: Sequence[str]) -> None:
           fail(position, f'{match.group()} has its bounds in the wrong order')
       if not has_left:
         fail(position, f'{character!r} has nothing to repeat')
+      if character == '{' and int(match.group(1) or most or 1) == 0:
+        # automata-lib would read it as `?`.
+        fail(position, f'{match.group()} repeats nothing; write ()')
+      if character == '{' and int(match.group(1) or most or least or 0) > 1000:
+        fail(position, f'{match.group()} repeats more than 1000 times')
     else:
       if character == '[':
         match = _CHARACTER_CLASS.match(regex, position)

@@ -88,9 +88,15 @@ def test_host_batches_are_padded_right_aligned():
   [
     ({'task': 'Third'}, 'FirstSymbol, Repeat'),
     (
-      {'task_module': '', 'regex': '(01)*', 'task_params': {'p': 1}},
+      {
+        'task_module': '',
+        'task': 'parity_check',
+        'regex': '(01)*',
+        'task_params': {'p': 1},
+      },
       'task_params',
     ),
+    ({'task_module': 'tests.conftest'}, 'defines no task'),
     ({'task_module': 'no.such_module'}, r'no\.such_module'),
     ({'regex': '0*'}, 'only one'),
   ],
@@ -188,3 +194,11 @@ def test_wrong_batches_are_named(change, message):
   source = data.make_source(task, 4, [8])
   with pytest.raises(ValueError, match=f'Repeat.*{message}'):
     next(source.stream([0], [(0, 5)]))
+
+
+def test_a_task_that_cannot_be_sampled_leaves_no_workdir(tmp_path, monkeypatch):
+  task_class = type(builders.make_task(_TINY))
+  monkeypatch.setattr(task_class, 'sample_batch', lambda *args: None)
+  with pytest.raises(ValueError, match=r'FirstSymbol\.sample_batch'):
+    run.train_and_evaluate(_TINY, str(tmp_path / 'run'))
+  assert not (tmp_path / 'run').exists()

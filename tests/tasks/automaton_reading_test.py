@@ -75,6 +75,9 @@ class TestRegex:
   @pytest.mark.parametrize(
     ('regex', 'position', 'problem'),
     [
+      ('a{0}b', 1, 'repeats nothing'),
+      ('(ab){0,0}', 4, 'repeats nothing'),
+      ('a{99999999}', 1, 'more than 1000'),
       ('(ab', 0, 'never closed'),
       ('(a)((b)', 3, 'never closed'),
       ('ab)', 2, 'closes nothing'),
