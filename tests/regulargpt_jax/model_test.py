@@ -1,6 +1,7 @@
 """One function, three ways to compute it (contract C1)."""
 
 import functools
+import os
 import pathlib
 import subprocess
 import sys
@@ -338,17 +339,22 @@ def _inner_jaxprs(jaxpr):
         yield inner
 
 
+@pytest.mark.skipif(
+  not os.path.exists('/proc/self/status'), reason='needs Linux'
+)
 def test_scan_takes_long_strings_in_little_memory():
   """T = 16,384 forward and backward: the process stays below 2 GB."""
   program = """
-import resource, jax, jax.numpy as jnp
+import jax, jax.numpy as jnp
 from regulargpt_jax import config, model
 gpt = model.RegularGPT(config.make_config('benchmark', 2, 2, embedding_dim=64))
 tokens = jnp.zeros((1, 16384), jnp.int32)
 params = gpt.init(jax.random.key(0), tokens[:, :2])
 loss = lambda params: gpt.apply(params, tokens, 'scan').sum()
 jax.block_until_ready(jax.jit(jax.grad(loss))(params))
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+# Not getrusage: its maximum starts from what the parent process held.
+status = dict(line.split(':', 1) for line in open('/proc/self/status'))
+print(status['VmHWM'].split()[0])
 """
   repository = pathlib.Path(__file__).parents[2]
   printed = subprocess.run(
@@ -377,3 +383,17 @@ def test_shapes_without_symbols_are_refused(shape):
   model, params = _model('benchmark', 2, 1, 2)
   with pytest.raises(ValueError, match='shape'):
     model.apply(params, jnp.zeros(shape, jnp.int32))
+
+
+@pytest.mark.parametrize('path', model_lib.PATHS)
+def test_a_position_bias_of_exactly_zero_hides_nothing(path):
+  """A fault of the public code: its mask took a bias of 0 for hidden."""
+  model, params = _model('benchmark', 2, 1, 4)
+  block = params['params']['block_0']
+  zero = block | {'position_bias': jnp.zeros_like(block['position_bias'])}
+  params = {'params': params['params'] | {'block_0': zero}}
+  tokens = np.repeat(_tokens([6], 6, 4), 7, axis=0)
+  tokens[np.arange(1, 7), np.arange(6)] += 1  # Row i + 1 differs at place i.
+  tokens %= 4
+  logits = _last_logits(model, params, tokens, path)
+  assert jnp.abs(logits[1:] - logits[0]).max(-1).min() > 1e-6
