@@ -7,6 +7,7 @@ from collections.abc import Callable
 import functools
 import itertools
 import random
+import re
 
 from absl import app, flags
 import jax
@@ -248,12 +249,55 @@ def _no_000_positive(length):
   return bits
 
 
+def _runs(length):
+  """Runs of random symbols, an odd run of 1s followed by an even one of 0s."""
+  bits, was_odd = [], False
+  while len(bits) < length:
+    bit = random.randrange(2)
+    size = random.randint(0, length - len(bits))
+    if bit == 0 and was_odd:
+      size -= size % 2
+    bits += [bit] * size
+    was_odd = bit == 1 and size % 2 == 1
+  return bits
+
+
+def _four_runs(length):
+  bits = []
+  for bit in (0, 1, 0):
+    bits += [bit] * random.randint(0, length - len(bits))
+  return bits + [1] * (length - len(bits))
+
+
+def _matching(regex, positive):
+  pattern = re.compile(regex)
+  return _member(
+    lambda bits: pattern.fullmatch(''.join(map(str, bits))) is not None,
+    positive,
+  )
+
+
+def _repeated(*symbols):
+  return lambda length: (list(symbols) * length)[:length]
+
+
+def _multiple_of(number):
+  return lambda length: ([0] * length, int(length % number == 0))
+
+
 _PYTHON = {
   'even_pairs': _even_pairs,
   'modular_arithmetic': _digits_and_operators,
   'parity_check': _parity,
   'cycle_navigation': _cycle,
   **{f'd_{n}': _dyck(n) for n in (1, 2, 3, 4, 12)},
+  'tomita_1': _matching('0*', _repeated(0)),
+  'tomita_2': _matching('(10)*', _repeated(1, 0)),
+  'tomita_3': _matching('(?!.*(?<!1)1(11)*0(00)*(?!0)).*', _runs),
+  'tomita_7': _matching('0*1*0*1*', _four_runs),
+  'aa': _multiple_of(2),
+  'aaaa': _multiple_of(4),
+  'abab': _matching('(0101)*', _repeated(0, 1)),
   'tomita_4': _member(_no_000, _no_000_positive),
   'tomita_5': _rejecting(lambda b: sum(b) % 2 == 0 and len(b) % 2 == 0),
   'tomita_6': _rejecting(lambda b: (2 * sum(b) - len(b)) % 3 == 0),
@@ -320,24 +364,23 @@ def main(argv):
     rows = []
     for name in _TASKS.value or constants.TASK_BUILDERS:
       task = constants.TASK_BUILDERS[name]()
-      calls = [_on_device(task, length)]
-      python = _PYTHON.get(name)
-      if python is not None:
 
-        def sample_in_python(python=python, length=length):
-          return [python(length) for _ in range(_BATCH_SIZE.value)]
+      def sample_in_python(python=_PYTHON[name], length=length):
+        return [python(length) for _ in range(_BATCH_SIZE.value)]
 
-        calls.append(sample_in_python)
-      seconds = timing.interleaved(calls, rounds=3)
-      ours = seconds[0] / _BATCHES_PER_CALL
-      row = [name, f'{_BATCH_SIZE.value / ours:,.0f}']
-      if python is None:
-        row += ['-', '-']
-      else:
-        row.append(f'{_BATCH_SIZE.value / seconds[1]:,.0f}')
-        row.append(f'{seconds[1] / ours:.0f}')
-      row.append(f'{100 * ours / step_s:.1f}%' if length == 40 else '-')
-      rows.append(row)
+      seconds, python_s = timing.interleaved(
+        [_on_device(task, length), sample_in_python], rounds=3
+      )
+      ours = seconds / _BATCHES_PER_CALL
+      rows.append(
+        [
+          name,
+          f'{_BATCH_SIZE.value / ours:,.0f}',
+          f'{_BATCH_SIZE.value / python_s:,.0f}',
+          f'{python_s / ours:.0f}',
+          f'{100 * ours / step_s:.1f}%' if length == 40 else '-',
+        ]
+      )
     timing.print_table(
       f'Sampling and solving, T = {length}, batch {_BATCH_SIZE.value}',
       ['task', 'strings/s', 'Python strings/s', 'ratio', 'of a step'],
