@@ -8,6 +8,7 @@ whose files do not match the list is passed over, and the one before is used.
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import shutil
 import sys
@@ -182,7 +183,9 @@ def _errors_once():
     try:
       yield
     except Exception:
-      time.sleep(1.0)
+      # Nor what asyncio says of them when it throws them away.
+      logging.getLogger('asyncio').setLevel(logging.CRITICAL)
+      time.sleep(3.0)
       raise
     else:
       printed.seek(0)

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 from absl import app, flags, logging
 import jax
@@ -125,6 +125,16 @@ def experiment_values(names: Sequence[str] | None = None) -> dict[str, Any]:
   }
 
 
+def _fail(message: str) -> NoReturn:
+  """Ends the process with an error, which is the last that it prints."""
+  print(f'Error: {message}', file=sys.stderr)
+  sys.stdout.flush()
+  sys.stderr.flush()
+  # At once: threads of a checkpoint that could not be written would go on to
+  # print tracebacks. All files are closed by now.
+  os._exit(_ERROR)
+
+
 def run(main: Callable[[], None]) -> None:
   """Runs a launcher: quiet libraries, kept compilations, one-line errors."""
 
@@ -148,10 +158,8 @@ def run(main: Callable[[], None]) -> None:
       sys.exit(128 + signal.SIGINT)
     except (MemoryError, jax.errors.JaxRuntimeError) as error:
       line = (str(error) or 'no memory left').splitlines()[0]
-      print(f'Error: {line}', file=sys.stderr)
-      sys.exit(_ERROR)
+      _fail(line)
     except (ValueError, OSError, training.DivergedError) as error:
-      print(f'Error: {error}', file=sys.stderr)
-      sys.exit(_ERROR)
+      _fail(str(error))
 
   app.run(guarded)
