@@ -61,7 +61,9 @@ class _Recorded:
     return self._output_lengths[input_length]
 
 
-@functools.cache
+# Not all programs at once: thousands of compiled kernels exhaust the memory
+# maps that a process may have.
+@functools.lru_cache(maxsize=32)
 def _programs(architecture, sizes, is_autoregressive):
   """Returns a model's init, training step and test logits, compiled."""
   experiment = _experiment(
