@@ -15,6 +15,7 @@ import jax.numpy as jnp
 
 from regulargpt_jax import config as config_lib
 from regulargpt_jax import model as model_lib
+from regulargpt_jax.baselines import strings
 
 
 def make_regular_gpt(
@@ -50,7 +51,7 @@ def make_regular_gpt(
         **hyperparameters,
       )
     )
-    is_symbol_BxT = jnp.any(x_BxTxV != 0, axis=-1)
+    is_symbol_BxT = strings.is_symbol(x_BxTxV)
     tokens_BxT = jnp.where(is_symbol_BxT, jnp.argmax(x_BxTxV, axis=-1), -1)
 
     # Haiku's parameters are a mapping of two levels.
