@@ -1,0 +1,162 @@
+"""A measured cell as one small JSON file, the unit that reports are made of."""
+
+from collections.abc import Iterator, Sequence
+import dataclasses
+import datetime
+import json
+import os
+from typing import Any
+
+import numpy as np
+
+from experiments import config as config_lib
+from experiments import files, presets
+
+# Points of a training curve that are kept.
+_MAX_CURVE_POINTS = 100
+_DIGITS = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+  """What a cell gave.
+
+  Attributes:
+    preset: The preset's name.
+    task: The task's name in the preset.
+    model: The model's name in the preset.
+    experiment: Of the cell's first run, as a dict.
+    runs: One dict a run: `learning_rate`, `seed`, and `diverged_at`, the step
+      at which it diverged and was frozen, or None.
+    training_length: The longest training string.
+    chance: Accuracy of a uniform guess.
+    accuracy: By test, then by run: accuracy at lengths 1, 2, ...
+    curves: Training curves: `step`, a list; `loss` (nats) and `accuracy`, a
+      list for each run.
+    wall_time_s: Seconds of `training` and of `evaluation`, of all runs
+      together, compilation included.
+    date: Of the measurement, as 2023-05-05.
+    environment: Versions, device and commit.
+  """
+
+  preset: str
+  task: str
+  model: str
+  experiment: dict[str, Any]
+  runs: list[dict[str, Any]]
+  training_length: int
+  chance: float
+  accuracy: dict[str, list[list[float]]]
+  curves: dict[str, list]
+  wall_time_s: dict[str, float]
+  date: str
+  environment: dict[str, Any]
+
+
+def make(
+  preset: str,
+  cell: presets.Cell,
+  diverged_at: Sequence[int],
+  training_length: int,
+  chance: float,
+  accuracy: dict[str, np.ndarray],
+  metrics: Sequence[dict[str, float]],
+  wall_time_s: dict[str, float],
+) -> Result:
+  """Returns the result of a cell that has just been measured.
+
+  Args:
+    preset: The preset's name.
+    cell: The cell.
+    diverged_at: Of each run, -1 for none.
+    training_length: The longest training string.
+    chance: Accuracy of a uniform guess.
+    accuracy: By test, [R, lengths].
+    metrics: Rows of `metrics.read`.
+    wall_time_s: Seconds of training and of evaluation.
+  """
+  return Result(
+    preset=preset,
+    task=cell.task,
+    model=cell.model,
+    experiment=dataclasses.asdict(cell.experiment),
+    runs=[
+      {
+        'learning_rate': learning_rate,
+        'seed': seed,
+        'diverged_at': None if step < 0 else int(step),
+      }
+      for (learning_rate, seed), step in zip(
+        cell.runs, diverged_at, strict=True
+      )
+    ],
+    training_length=training_length,
+    chance=chance,
+    accuracy={
+      name: np.round(values.astype(float), _DIGITS).tolist()
+      for name, values in accuracy.items()
+    },
+    curves=_curves(metrics, len(cell.runs)),
+    wall_time_s={k: round(v, 1) for k, v in wall_time_s.items()},
+    date=datetime.date.today().isoformat(),
+    environment=config_lib.environment(),
+  )
+
+
+def _curves(
+  metrics: Sequence[dict[str, float]], num_runs: int
+) -> dict[str, list]:
+  steps = sorted({row['step'] for row in metrics})
+  stride = -(-len(steps) // _MAX_CURVE_POINTS) or 1
+  # The last step is always among them.
+  steps = steps[::-1][::stride][::-1]
+  at = {(row['step'], row['run']): row for row in metrics}
+  curves: dict[str, list] = {'step': steps}
+  for name in ('loss', 'accuracy'):
+    curves[name] = [
+      [
+        round(at[step, run][name], _DIGITS) if (step, run) in at else None
+        for step in steps
+      ]
+      for run in range(num_runs)
+    ]
+  return curves
+
+
+def path(folder: str, preset: str, cell: presets.Cell) -> str:
+  """Returns where a cell's result lies in a folder of results."""
+  return os.path.join(folder, preset, cell.task, f'{cell.model}.json')
+
+
+def save(result: Result, file: str) -> None:
+  """Writes a result, whole or not at all; makes the folder."""
+  os.makedirs(os.path.dirname(file), exist_ok=True)
+  # A line a field: what changed can be seen.
+  lines = [
+    f'{json.dumps(name)}: {json.dumps(value)}'
+    for name, value in dataclasses.asdict(result).items()
+  ]
+  text = '{\n' + ',\n'.join(lines) + '\n}\n'
+  files.write_atomically(file, text)
+
+
+def load(file: str) -> Result:
+  """Reads a result.
+
+  Raises:
+    ValueError: If it cannot be read.
+  """
+  try:
+    with open(file, encoding='utf-8') as f:
+      return Result(**json.load(f))
+  except (OSError, ValueError, TypeError) as error:
+    raise ValueError(f'Cannot read the result {file}: {error}') from error
+
+
+def load_all(folder: str) -> Iterator[Result]:
+  """Yields every result below a folder, in the order of their paths."""
+  for parent, folders, names in os.walk(folder):
+    folders.sort()
+    for name in sorted(names):
+      if name.endswith('.json'):
+        yield load(os.path.join(parent, name))
