@@ -7,7 +7,6 @@ from its own seed and the step alone.
 
 from collections.abc import Callable, Iterator
 import contextlib
-import functools
 import signal
 import time
 from typing import Any
@@ -18,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from experiments import builders, data, models, programs, progress
+from experiments import buckets, builders, data, models, programs, progress
 from experiments import checkpoints as checkpoints_lib
 from experiments import config as config_lib
 from experiments import metrics as metrics_lib
@@ -65,8 +64,8 @@ class State:
     num_summed: Steps since the last logging point; int32 [].
     loss_sum: Of those steps, [R].
     accuracy_sum: Likewise.
-    diverged_at: The step whose loss or new parameters were not finite, since
-      which nothing has changed any more; -1 before that. int32 [R].
+    diverged_at: The step whose loss or gradient was not finite, since which
+      nothing has changed any more; -1 before that. int32 [R].
   """
 
   step: jax.Array
@@ -140,8 +139,18 @@ def make_step(
   source: data.Source,
   model: models.Model,
   width: int,
+  min_length: int = 1,
 ) -> Callable[[State, Runs, Any], State]:
-  """Returns the step on strings padded to a width: (state, runs, host data)."""
+  """Returns the step of a bucket: (state, runs, host data) -> state.
+
+  Args:
+    experiment: What to train.
+    task: Its task.
+    source: Of its batches.
+    model: Its model.
+    width: What strings are padded to.
+    min_length: No string of the bucket is shorter.
+  """
   optimizer = _optimizer()
   schedule = builders.make_schedule(experiment)
 
@@ -153,7 +162,14 @@ def make_step(
       extra_levels = jax.random.randint(
         depth_rng, (), 0, experiment.max_extra_levels + 1
       )
-    logits = model.apply(params, tokens, target, dropout_rng, extra_levels)
+    logits = model.apply(
+      params,
+      tokens,
+      target,
+      dropout_rng,
+      extra_levels,
+      min_length=min_length,
+    )
     return loss_and_accuracy(task, logits, target)
 
   def step_run(state: State, run: Runs, step, host_data) -> State:
@@ -164,7 +180,8 @@ def make_step(
     updates, new_optimizer = optimizer.update(grads, state.optimizer)
     rate = run.learning_rate * schedule(step)
     new_params = jax.tree.map(lambda p, u: p - rate * u, state.params, updates)
-    is_finite = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(new_params))
+    # Clipping makes an update finite if the gradient is.
+    is_finite = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(grads))
     goes_on = is_finite & (state.diverged_at < 0)
 
     def kept(new, old):
@@ -229,7 +246,14 @@ def train(
   state = init_state(model, runs)
   steps = programs.Programs(
     'the training',
-    functools.partial(make_step, experiment, task, source, model),
+    lambda width: make_step(
+      experiment,
+      task,
+      source,
+      model,
+      width,
+      buckets.shortest_in(width, widths),
+    ),
     donate_argnums=0,
   )
   with contextlib.ExitStack() as stack:
@@ -307,7 +331,7 @@ def _check_finite(state: State) -> None:
   diverged_at = jax.device_get(state.diverged_at)
   if (diverged_at >= 0).all():
     raise DivergedError(
-      'The loss or the new parameters are not finite at step'
+      'The loss or its gradient is not finite at step'
       f' {diverged_at.max() + 1}.'
       ' The last good checkpoint is kept; try a lower --learning_rate in'
       ' another --workdir.'

@@ -72,7 +72,7 @@ def window_attention(q_NxHxd, k_NxCxHxd, v_NxCxHxd, bias_HxC, visible_NxC=None):
 
   Args:
     q_NxHxd: Queries; N may be several axes.
-    k_NxCxHxd: Keys, by distance from the query, the query's own first.
+    k_NxCxHxd: Keys, in the order of the bias.
     v_NxCxHxd: Values, likewise.
     bias_HxC: r.
     visible_NxC: False for keys that the query may not see; None for all seen.

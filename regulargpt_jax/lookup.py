@@ -40,7 +40,6 @@ def _backward(residuals, grad):
     'ns,nd->sd',
     one_hot_NxS,
     grad_NxD,
-    precision=jax.lax.Precision.HIGHEST,
     preferred_element_type=jnp.float32,
   )
   return grad_SxD.astype(table_SxD.dtype), None

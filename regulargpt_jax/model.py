@@ -86,14 +86,15 @@ class Block(nn.Module):
     """
     y_NxCxD = self._before_attention(x_NxCxD)
     q_NxHxd = self._heads(self.query(y_NxCxD[..., -1, :]))
-    # By distance from the last position, which is what `bias` is indexed by.
-    k_NxCxHxd = jnp.flip(self._heads(self.key(y_NxCxD)), -3)
-    v_NxCxHxd = jnp.flip(self._heads(self.value(y_NxCxD)), -3)
-    visible = None if visible_NxC is None else jnp.flip(visible_NxC, -1)
+    # By position in the chunk; `bias` is by distance from the last.
     out, weights = attention.window_attention(
-      q_NxHxd, k_NxCxHxd, v_NxCxHxd, self.position_bias_HxC, visible
+      q_NxHxd,
+      self._heads(self.key(y_NxCxD)),
+      self._heads(self.value(y_NxCxD)),
+      jnp.flip(self.position_bias_HxC, -1),
+      visible_NxC,
     )
-    self.sow('intermediates', 'attention_weights', weights)
+    self.sow('intermediates', 'attention_weights', jnp.flip(weights, -1))
     return self._after_attention(x_NxCxD[..., -1, :], out, deterministic)
 
   def windowed(self, x_BxTxD, pad_D, visible_BxT, dilation, deterministic=True):
@@ -220,6 +221,7 @@ class RegularGPT(nn.Module):
     extra_levels: int | jax.Array = 0,
     max_extra_levels: int | None = None,
     tables: list[jax.Array] | None = None,
+    min_length: int = 1,
   ) -> jax.Array:
     """Returns the logits.
 
@@ -233,6 +235,8 @@ class RegularGPT(nn.Module):
       max_extra_levels: Static bound on `extra_levels`, where it is traced.
       tables: What `tabulate` returned for the same parameters, to share it
         among calls of 'reduce'; by default this call makes its own.
+      min_length: Static; no string is shorter. 'reduce' then leaves out what
+        only shorter ones would need.
 
     Returns:
       [B, T, output_size], or [B, output_size] for 'reduce'; float32. Outputs at
@@ -263,7 +267,8 @@ class RegularGPT(nn.Module):
       length_B, c.chunk_size, max_length
     )
     if path == 'reduce':
-      h = self._reduce(tokens_BxT, num_levels_B, max_levels, tables)
+      min_levels = depth_lib.depth(min_length, c.chunk_size)
+      h = self._reduce(tokens_BxT, num_levels_B, min_levels, max_levels, tables)
     else:
       all_levels = self._scan if path == 'scan' else self._reference
       h = all_levels(tokens_BxT, num_levels_B[:, None, None], max_levels)
@@ -296,7 +301,8 @@ class RegularGPT(nn.Module):
     length = c.chunk_size
     while shareable:
       num_rows = chunk_table.num_strings(c.vocab_size, length)
-      if num_rows > num_symbols // length:
+      # Looking a row up, and its gradient, costs about as much as a block.
+      if 2 * num_rows > num_symbols // length:
         break
       if max_rows is not None and num_rows > max_rows:
         break
@@ -309,7 +315,7 @@ class RegularGPT(nn.Module):
       length *= c.chunk_size
     return tables
 
-  def _reduce(self, tokens_BxT, num_levels_B, max_levels, tables):
+  def _reduce(self, tokens_BxT, num_levels_B, min_levels, max_levels, tables):
     """A tree: level l keeps the positions T - 1 - i * C^(l + 1)."""
     c = self.config
     if tables is None:
@@ -321,8 +327,9 @@ class RegularGPT(nn.Module):
       number_Bxn = chunk_table.join(
         self._in_chunks(number_Bxn, 0), c.vocab_size, c.chunk_size**level
       )
-      last_BxD = lookup.take_rows(tables[level + 1], number_Bxn[:, -1])
-      answer_BxD = self._answer(level, num_levels_B, last_BxD, answer_BxD)
+      if level + 1 >= min_levels:
+        last_BxD = lookup.take_rows(tables[level + 1], number_Bxn[:, -1])
+        answer_BxD = self._answer(level, num_levels_B, last_BxD, answer_BxD)
     first_level = min(max_levels, len(tables) - 1)
     x_BxnxD = lookup.take_rows(tables[first_level], number_Bxn)
     present_Bxn = number_Bxn > 0
@@ -342,7 +349,10 @@ class RegularGPT(nn.Module):
         x_BxnxCxD, self._visible(present_BxnxC), self._deterministic
       )
       present_Bxn = present_BxnxC[..., -1]
-      answer_BxD = self._answer(level, num_levels_B, x_BxnxD[:, -1], answer_BxD)
+      if level + 1 >= min_levels:
+        answer_BxD = self._answer(
+          level, num_levels_B, x_BxnxD[:, -1], answer_BxD
+        )
     return answer_BxD
 
   def _scan(self, tokens_BxT, num_levels_Bx1x1, max_levels):
