@@ -16,6 +16,7 @@ from experiments import (
   checkpoints,
   config,
   data,
+  devices,
   metrics,
   range_evaluation,
   run,
@@ -38,7 +39,7 @@ _TINY = config.Experiment(
 def _train(experiment, workdir):
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
-  return training.train(experiment, str(workdir), task, model)
+  return training.train(experiment, str(workdir), task, model).params
 
 
 @pytest.fixture
@@ -82,7 +83,11 @@ def test_one_program_a_depth(compilations, tmp_path):
 
 def _step(experiment, task, model, width=5):
   source = data.make_source(task, experiment.batch_size, [width])
-  return jax.jit(training.make_step(experiment, task, source, model, width))
+  return jax.jit(
+    training.make_step(
+      experiment, task, source, model, devices.make_mesh(1, 1), width
+    )
+  )
 
 
 def test_a_step_is_adam_behind_clipping():
@@ -90,8 +95,8 @@ def test_a_step_is_adam_behind_clipping():
   experiment = dataclasses.replace(_TINY, learning_rate=0.01)
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
-  runs = training.make_runs(experiment)
-  state = training.init_state(model, runs)
+  runs = training.make_runs(config.runs_of(experiment))
+  state = training.init_state(model, runs, devices.make_mesh(1, 1))
   params = jax.tree.map(lambda x: x[0], state.params)
   optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(0.01))
   optimizer_state = optimizer.init(params)
@@ -134,7 +139,7 @@ def test_runs_do_not_disturb_each_other():
   step = _step(_TINY, task, model)
 
   def trained(runs):
-    state = training.init_state(model, runs)
+    state = training.init_state(model, runs, devices.make_mesh(1, 1))
     for length in (5, 3, 4):
       state = step(state, runs, jnp.int32(length))
     return state
@@ -163,7 +168,9 @@ def test_divergence_is_reported_and_the_last_good_checkpoint_kept(tmp_path):
     _train(warm, tmp_path / 'warm')
   task = builders.make_task(warm)
   model = builders.make_model(warm, task)
-  state = training.init_state(model, training.make_runs(warm))
+  state = training.init_state(
+    model, training.make_runs(config.runs_of(warm)), devices.make_mesh(1, 1)
+  )
   step, kept = checkpoints.Checkpoints(tmp_path / 'warm').restore(state)
   assert step == 1
   assert all(jnp.isfinite(x).all() for x in jax.tree.leaves(kept.params))
@@ -192,8 +199,8 @@ def test_extra_levels_are_drawn_from_0_to_the_most():
     return jnp.log(jnp.where(target > 0, p, 1 - p))
 
   step = _step(experiment, task, dataclasses.replace(model, apply=revealing))
-  runs = training.make_runs(experiment)
-  state = training.init_state(model, runs)
+  runs = training.make_runs(config.runs_of(experiment))
+  state = training.init_state(model, runs, devices.make_mesh(1, 1))
   draws = []
   for _ in range(60):
     state = step(state.replace(loss_sum=jnp.zeros(1)), runs, jnp.int32(5))

@@ -96,14 +96,16 @@ def test_killed_and_resumed_equals_undisturbed(undisturbed, tmp_path):
 def _assert_same_parameters(*workdirs):
   """Compares the arrays in the last checkpoints, in a fresh process."""
   program = """
-import sys, chex, jax
-from experiments import builders, checkpoints, config, training
+import sys, chex
+from experiments import builders, checkpoints, config, devices, training
 states = []
 for workdir in sys.argv[1:]:
   experiment = config.load(workdir)
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
-  like = training.init_state(model, training.make_runs(experiment))
+  runs = training.make_runs(config.load_runs(workdir))
+  mesh = devices.make_mesh(len(runs.seed), experiment.batch_size)
+  like = training.init_state(model, runs, mesh)
   states.append(checkpoints.Checkpoints(workdir).restore(like))
 chex.assert_trees_all_equal(*states)
 """
