@@ -5,6 +5,7 @@ import dataclasses
 import datetime
 import json
 import os
+import typing
 from typing import Any
 
 import numpy as np
@@ -156,10 +157,15 @@ def load(file: str) -> Result:
 
 
 def _check(result: Result) -> None:
-  """Refuses arrays whose shapes or values no measurement gives."""
+  """Refuses types, shapes and values that no measurement gives."""
+  for field in dataclasses.fields(result):
+    kind = typing.get_origin(field.type) or field.type
+    kinds = (int, float) if kind is float else kind
+    if not isinstance(getattr(result, field.name), kinds):
+      raise ValueError(f'its {field.name} is not of type {kind.__name__}.')
   num_runs = len(result.runs)
-  if not num_runs or not result.accuracy:
-    raise ValueError('it has no runs or no accuracy.')
+  if not (num_runs and result.accuracy and result.training_length > 0):
+    raise ValueError('it has no runs, accuracy or training length.')
   for run in result.runs:
     if not run.keys() >= {'learning_rate', 'seed', 'diverged_at'}:
       raise ValueError(f'it has a run {run}.')

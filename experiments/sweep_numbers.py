@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 
+from experiments import config as config_lib
 from experiments import paper, presets, results
 
 # Shown in the table of the preset whose tasks it shares.
@@ -205,11 +206,12 @@ def differences(result: results.Result, cell: presets.Cell) -> list[str]:
   """
   # As a result has it, which went through JSON.
   wanted = json.loads(json.dumps(dataclasses.asdict(cell.experiment)))
-  had = result.experiment
+  # A field that is newer than a result is what it always was: its default.
+  had = dataclasses.asdict(config_lib.Experiment()) | result.experiment
   texts = [
-    f'{name} {had.get(name)} (preset: {wanted.get(name)})'
-    for name in sorted((wanted.keys() | had.keys()) - _FREE_FIELDS)
-    if had.get(name) != wanted.get(name)
+    f'{name} {had[name]} (preset: {wanted.get(name)})'
+    for name in sorted(had.keys() - _FREE_FIELDS)
+    if had[name] != wanted.get(name)
   ]
   runs = [(run['learning_rate'], run['seed']) for run in result.runs]
   if sorted(runs) != sorted(cell.runs):

@@ -65,8 +65,12 @@ def report(
   tables = sweep_numbers.tables(results.load_all(folder))
   # A README may say that nothing is measured.
   if not tables and not readme:
-    raise ValueError(f'{folder} has no results.')
+    raise ValueError(
+      f'{folder} holds no results (<preset>/<task>/<model>.json).'
+    )
   text = markdown(tables)
+  if readme:
+    _renew(readme, text)
   output_dir = output_dir or workdir
   if output_dir:
     os.makedirs(output_dir, exist_ok=True)
@@ -78,8 +82,6 @@ def report(
     for extension, content in contents.items():
       path = os.path.join(output_dir, f'{NAME}.{extension}')
       files.write_atomically(path, content)
-  if readme:
-    _renew(readme, text)
   print(text)
   if output_dir:
     print(f'page: {os.path.join(output_dir, NAME)}.html')
