@@ -422,37 +422,35 @@ def _figures(name: str, entries: Sequence[sweep_numbers.Entry]) -> list[str]:
       by_test.setdefault(entry.test, {})[_model(entry)] = entry.result
   parts = []
   for task, by_test in by_task.items():
-    by_test = {k: cells for k, cells in by_test.items() if any(cells.values())}
-    if not by_test:
-      continue
-    parts.append(f'<h3>{html.escape(f"{name}, {task}")}</h3>')
+    figures = []
+    trained = {}
     for test, cells in by_test.items():
+      measured = {model: r for model, r in cells.items() if r is not None}
+      if not measured:
+        continue
+      trained |= measured
       title = ', '.join(filter(None, (task, test)))
-      parts.append(
+      missing = ', '.join(model for model in cells if model not in measured)
+      figures.append(
         _figure(
           sweep_pictures.accuracy(
-            f'{title}: accuracy against length', cells, test
+            f'{title}: accuracy against length', measured, test
           ),
           f'{name}, {title}: accuracy at each length. Lines: the mean over the'
           ' seeds of the best learning rate; bands: from the worst to the best'
-          f' of these seeds.{_missing(cells)}',
+          f' of these seeds.{missing and f" Missing: {missing}."}',
         )
       )
-    # The same runs whatever they are tested on.
-    cells = next(iter(by_test.values()))
-    parts.append(
-      _figure(
-        sweep_pictures.training(f'{task}: training', cells),
-        f'{name}, {task}: loss and accuracy on the training strings, a line'
-        f' for each run. Crosses: diverged and frozen.{_missing(cells)}',
+    if trained:
+      figures.append(
+        _figure(
+          sweep_pictures.training(f'{task}: training', trained),
+          f'{name}, {task}: loss and accuracy on the training strings, a line'
+          ' for each run. Crosses: diverged and frozen.',
+        )
       )
-    )
+      parts += [f'<h3>{html.escape(f"{name}, {task}")}</h3>', *figures]
   return parts
-
-
-def _missing(cells: Mapping[str, results.Result | None]) -> str:
-  names = [model for model, result in cells.items() if result is None]
-  return f' Missing: {", ".join(names)}.' if names else ''
 
 
 def _figure(png: bytes, caption: str) -> str:

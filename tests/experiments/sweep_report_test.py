@@ -14,7 +14,14 @@ from matplotlib import image
 import numpy as np
 import pytest
 
-from experiments import paper, presets, results, sweep_numbers, sweep_report
+from experiments import (
+  paper,
+  presets,
+  results,
+  sweep_numbers,
+  sweep_pictures,
+  sweep_report,
+)
 
 _REPOSITORY = pathlib.Path(__file__).parents[2]
 _HOSTILE = '<script>alert("1")</script> | a\nb & \\'
@@ -357,6 +364,15 @@ def test_a_field_newer_than_a_result_is_no_difference():
   assert sweep_numbers.differences(older, cell) == [
     'embedding_dim 64 (preset: 256)'
   ]
+
+
+def test_every_model_has_a_style_of_its_own():
+  models = {m for preset in presets.PRESETS.values() for m in preset.models}
+  assert set(sweep_pictures.STYLES) == models
+  for name in ('color', 'linestyle', 'marker'):
+    assert len({str(s[name]) for s in sweep_pictures.STYLES.values()}) == len(
+      models
+    )
 
 
 def test_one_run_of_one_step_that_diverged_at_once_is_drawn():
