@@ -21,8 +21,8 @@ RESULTS_FOLDER = 'results'
 NAME = 'report'
 
 # README's table is what stands between these two lines.
-_BEGIN = '<!-- results: written by launch.report -->'
-_END = '<!-- results end -->'
+BEGIN = '<!-- results: written by launch.report -->'
+END = '<!-- results end -->'
 
 _MISSING = 'missing'
 _DIVERGED = '†'
@@ -90,11 +90,11 @@ def report(
 def _renew(readme: str, text: str) -> None:
   """Replaces what is between a file's markers."""
   with open(readme, encoding='utf-8') as f:
-    before, begin, rest = f.read().partition(_BEGIN)
-  _, end, after = rest.partition(_END)
+    before, begin, rest = f.read().partition(BEGIN)
+  _, end, after = rest.partition(END)
   if not (begin and end):
     raise ValueError(
-      f'{readme} has no line {_BEGIN!r} followed by a line {_END!r}.'
+      f'{readme} has no line {BEGIN!r} followed by a line {END!r}.'
     )
   files.write_atomically(readme, f'{before}{begin}\n\n{text}\n{end}{after}')
 

@@ -379,8 +379,9 @@ def test_one_run_of_one_step_that_diverged_at_once_is_drawn():
   result = _result(
     'table1',
     'parity_check/rnn',
-    {'': _accuracies([0.5])},
+    {'': [[0.5, 0.5, 0.5]]},
     runs=[(1e-4, 0)],
+    training_length=2,
     curves={
       'step': [1],
       'loss': [[float('nan')]],
@@ -439,12 +440,12 @@ def test_bad_input_is_named(workdir, folder, message, tmp_path, monkeypatch):
 
 
 def _between(text):
-  return text.split(sweep_report._BEGIN)[1].split(sweep_report._END)[0]
+  return text.split(sweep_report.BEGIN)[1].split(sweep_report.END)[0]
 
 
 def test_readme_is_renewed_between_its_markers(folder, tmp_path):
   readme = tmp_path / 'README.md'
-  frame = f'Before.\n{sweep_report._BEGIN}{{}}{sweep_report._END}\nAfter.\n'
+  frame = f'Before.\n{sweep_report.BEGIN}{{}}{sweep_report.END}\nAfter.\n'
   readme.write_text(frame.format('old'))
   for _ in range(2):
     sweep_report.report(None, str(folder), None, str(readme))
@@ -459,7 +460,7 @@ def test_readme_is_renewed_between_its_markers(folder, tmp_path):
 
 def test_readme_without_markers_is_refused_and_kept(folder, tmp_path):
   readme = tmp_path / 'README.md'
-  for text in ('', f'{sweep_report._END}\n{sweep_report._BEGIN}\n'):
+  for text in ('', f'{sweep_report.END}\n{sweep_report.BEGIN}\n'):
     readme.write_text(text)
     with pytest.raises(ValueError, match=re.escape(str(readme))):
       sweep_report.report(None, str(folder), None, str(readme))
