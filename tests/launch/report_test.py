@@ -1,0 +1,70 @@
+"""The report as a user runs it."""
+
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from experiments import presets, results
+
+_REPOSITORY = pathlib.Path(__file__).parents[2]
+_CELL = presets.cells(presets.PRESETS['smoke'])[0]
+
+
+def _run(*flags):
+  return subprocess.run(
+    [sys.executable, '-m', 'launch.report', *flags],
+    cwd=_REPOSITORY,
+    capture_output=True,
+    text=True,
+    timeout=120,
+  )
+
+
+@pytest.fixture
+def workdir(tmp_path):
+  num_runs = len(_CELL.runs)
+  result = results.make(
+    'smoke',
+    _CELL,
+    diverged_at=[-1] * num_runs,
+    training_length=8,
+    chance=0.5,
+    accuracy={'': np.full((num_runs, 20), 0.75)},
+    metrics=[],
+    wall_time_s={'training': 1.0, 'evaluation': 2.0},
+  )
+  results.save(result, results.path(str(tmp_path / 'results'), 'smoke', _CELL))
+  return tmp_path
+
+
+def test_prints_the_table_and_writes_the_pages(workdir):
+  done = _run(f'--workdir={workdir}')
+  assert done.returncode == 0, done.stderr
+  assert '75.0 / 75.0 / 75.0' in done.stdout
+  assert str(workdir / 'report.html') in done.stdout
+  assert {path.name for path in workdir.iterdir()} == {
+    'results',
+    'report.md',
+    'report.csv',
+    'report.html',
+  }
+
+
+def test_damaged_result_is_one_line_that_names_it(workdir):
+  path = pathlib.Path(results.path(str(workdir / 'results'), 'smoke', _CELL))
+  path.write_text(path.read_text()[:-9])
+  done = _run(f'--results={workdir / "results"}')
+  assert done.returncode == 1
+  (line,) = done.stderr.splitlines()
+  assert line.startswith('Error: ')
+  assert str(path) in line
+
+
+def test_help_names_every_flag():
+  done = _run('--help')
+  for name in ('workdir', 'results', 'output_dir', 'readme'):
+    assert f'--{name}' in done.stdout
+  assert 'python -m launch.report' in done.stdout
