@@ -1,5 +1,8 @@
-"""Writing files whole or not at all."""
+"""Writing files whole or not at all, in folders of one's own."""
 
+from collections.abc import Iterator
+import contextlib
+import fcntl
 import os
 import tempfile
 
@@ -25,3 +28,22 @@ def write_atomically(path: str, contents: str | bytes) -> None:
   except BaseException:
     os.unlink(temporary)
     raise
+
+
+@contextlib.contextmanager
+def locked(folder: str) -> Iterator[None]:
+  """Makes a folder and keeps a second process out of it.
+
+  Raises:
+    OSError: If another process has it.
+  """
+  os.makedirs(folder, exist_ok=True)
+  descriptor = os.open(folder, os.O_RDONLY)
+  try:
+    try:
+      fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+      raise OSError(f'Another process is using {folder}.') from None
+    yield
+  finally:
+    os.close(descriptor)

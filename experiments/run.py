@@ -1,7 +1,5 @@
 """A whole experiment: train, evaluate on every length, report."""
 
-import contextlib
-import fcntl
 import os
 
 import chex
@@ -10,6 +8,7 @@ import numpy as np
 from experiments import (
   builders,
   data,
+  files,
   models,
   progress,
   range_evaluation,
@@ -41,7 +40,7 @@ def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
   model = builders.make_model(experiment, task)
   builders.make_curriculum(experiment)  # Fails now, or never.
   data.check(task, experiment.sequence_length)
-  with _locked(workdir):
+  with files.locked(workdir):
     config_lib.claim_workdir(experiment, workdir)
     params = training.train(experiment, workdir, task, model)
     _evaluate_and_report(experiment, task, model, params, workdir)
@@ -130,18 +129,3 @@ def _evaluate_and_report(
   summary = report.save(experiment, np.asarray(accuracies[0]), chance, folder)
   print(report.table(experiment, summary, chance))
   print(f'plot: {os.path.join(folder, report.NAME)}.png')
-
-
-@contextlib.contextmanager
-def _locked(workdir: str):
-  """Makes a folder and keeps a second process out of it."""
-  os.makedirs(workdir, exist_ok=True)
-  descriptor = os.open(workdir, os.O_RDONLY)
-  try:
-    try:
-      fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-      raise OSError(f'Another process is using {workdir}.') from None
-    yield
-  finally:
-    os.close(descriptor)
