@@ -7,7 +7,7 @@ checkpoint holds anyway.
 from collections.abc import Iterator, Sequence
 import dataclasses
 import os
-from typing import Any, SupportsIndex
+from typing import Any
 
 import grain
 import numpy as np
@@ -41,11 +41,16 @@ class Text:
 class Stream:
   """All tokens of a split: end-of-text, then each document and end-of-text."""
 
-  def __init__(self, records: Sequence[Any], num_tokens: int, end_of_text: int):
+  def __init__(
+    self,
+    records: Sequence[dict[str, np.ndarray]],
+    num_tokens: int,
+    end_of_text: int,
+  ):
     """Initializes.
 
     Args:
-      records: What `builder` wrote.
+      records: What `builder` wrote, as TFDS reads it.
       num_tokens: Length of the stream, without what fills the last record.
       end_of_text: What follows the stream.
     """
@@ -57,29 +62,36 @@ class Stream:
     """Returns the number of tokens."""
     return self._num_tokens
 
-  def read(self, start: int, stop: int) -> np.ndarray:
-    """Returns the tokens from one position to before another.
+  def read(self, starts: Sequence[int], length: int) -> np.ndarray:
+    """Returns parts of the stream.
 
     Args:
-      start: At least 0.
-      stop: Above `start`; beyond the end, end-of-text follows.
+      starts: Positions, at least 0; B.
+      length: Of each part, N, at least 1.
 
     Returns:
-      int32 [stop - start].
+      int32 [B, N]; after the stream's end, end-of-text.
     """
     size = builder.RECORD_TOKENS
-    first = start // size
+    first = np.asarray(starts, np.int64) // size
     # The last token of a record is also the first of the next.
-    last = min(max(first, (stop - 2) // size), len(self._records) - 1)
-    records = [self._records[i]['tokens'] for i in range(first, last + 1)]
-    parts = [record[:size] for record in records[:-1]] + records[-1:]
-    tokens = np.concatenate(parts)[start - first * size : stop - first * size]
-    missing = stop - start - len(tokens)
-    return np.pad(
-      tokens.astype(np.int32),
-      (0, missing),
-      constant_values=self._end_of_text,
-    )
+    last = np.maximum(first, (np.asarray(starts) + length - 2) // size)
+    last = np.minimum(last, len(self._records) - 1)
+    numbers = [
+      i
+      for a, b in zip(first.tolist(), last.tolist(), strict=True)
+      for i in range(a, b + 1)
+    ]
+    # All at once, which is several times faster than one by one.
+    records = iter(self._records.__getitems__(numbers))
+    tokens = np.full((len(first), length), self._end_of_text, np.int32)
+    for row, start, a, b in zip(tokens, starts, first, last, strict=True):
+      for i in range(a, b + 1):
+        record = next(records)['tokens']
+        offset = i * size - start  # Of the record in the row.
+        part = record[max(0, -offset) : length - offset]
+        row[max(0, offset) : max(0, offset) + len(part)] = part
+    return tokens
 
 
 def load(data_dir: str, tokenizer: str = '') -> Text:
@@ -128,42 +140,43 @@ def load(data_dir: str, tokenizer: str = '') -> Text:
   return Text(folder, metadata, streams)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Windows:
-  """Windows of a stream, by number; what grain reads from."""
-
-  stream: Stream
-  ends: Sequence[int]
-  length: int
-
-  def __len__(self) -> int:
-    return len(self.ends)
-
-  def __getitem__(self, index: SupportsIndex) -> np.ndarray:
-    end = int(self.ends[index])
-    return self.stream.read(end - self.length, end + 1)
-
-
-def windows(stream: Stream, length: int) -> grain.MapDataset:
-  """Returns a stream as windows, in order.
+def ordered_batches(
+  stream: Stream, length: int, batch_size: int
+) -> grain.MapDataset:
+  """Returns a stream as windows, in order: to validate on.
 
   Args:
     stream: Of L tokens.
     length: Of a model's input, T.
+    batch_size: B.
 
   Returns:
-    ceil((L - 1) / T) windows, each int32 [T + 1]: inputs are [:-1], targets
-    [1:]. Every token but the stream's first is a target exactly once; the last
-    window is filled up with end-of-text.
+    Batches of ceil((L - 1) / T) windows, int32 [B, T + 1], the last of them
+    perhaps smaller. Inputs are [:, :-1], targets [:, 1:]: every token but the
+    stream's first is a target exactly once. The last window is filled up with
+    end-of-text.
 
   Raises:
-    ValueError: If the length is not positive.
+    ValueError: If the length or the batch size is not positive.
   """
-  if length < 1:
-    raise ValueError(f'The length must be positive, not {length}.')
+  return (
+    _windows(stream, length)
+    .batch(_positive(batch_size, 'batch size'))
+    .map(lambda starts: stream.read(starts, length + 1))
+  )
+
+
+def _windows(stream: Stream, length: int) -> grain.MapDataset:
+  """Returns where the windows that predict every token once start."""
+  _positive(length, 'length')
   number = builder.num_windows(len(stream), length)
-  ends = range(length, length * number + 1, length)
-  return grain.MapDataset.source(_Windows(stream, ends, length))
+  return grain.MapDataset.range(0, number * length, length)
+
+
+def _positive(number: int, what: str) -> int:
+  if number < 1:
+    raise ValueError(f'The {what} must be positive, not {number}.')
+  return number
 
 
 def training_batches(
@@ -176,8 +189,8 @@ def training_batches(
 ) -> grain.MapDataset:
   """Returns the batch of every step, in an order that is the seed's.
 
-  All windows are shuffled, anew in every epoch, and cut into batches without
-  regard to where epochs end.
+  The windows of `ordered_batches` are shuffled, anew in every epoch, and cut
+  into batches without regard to where epochs end.
 
   Args:
     stream: What to train on.
@@ -192,9 +205,10 @@ def training_batches(
     Item s is step s's batch, int32 [B / P, T + 1].
 
   Raises:
-    ValueError: If the batch cannot be divided among the processes.
+    ValueError: If the length or the batch size is not positive, or the batch
+      cannot be divided among the processes.
   """
-  if batch_size < 1 or batch_size % process_count:
+  if _positive(batch_size, 'batch size') % process_count:
     raise ValueError(
       f'A batch of {batch_size} cannot be divided among {process_count}'
       ' processes.'
@@ -203,15 +217,20 @@ def training_batches(
   # epoch would be the next seed's first.
   mixed = int(np.random.SeedSequence(seed).generate_state(1)[0])
   return (
-    windows(stream, length)
+    _windows(stream, length)
     .shuffle(mixed)
     .repeat(_EPOCHS)
     .batch(batch_size // process_count)[process_index::process_count]
+    .map(lambda starts: stream.read(starts, length + 1))
   )
 
 
-def evaluation_windows(
-  stream: Stream, length: int, max_length: int, num_sequences: int
+def evaluation_batches(
+  stream: Stream,
+  length: int,
+  max_length: int,
+  num_sequences: int,
+  batch_size: int,
 ) -> grain.MapDataset:
   """Returns sequences whose last tokens are the same at every length.
 
@@ -220,14 +239,16 @@ def evaluation_windows(
     length: Of a model's input, T, at most `max_length`.
     max_length: The longest of the lengths that are compared.
     num_sequences: How many, N.
+    batch_size: B.
 
   Returns:
-    N windows, each int32 [T + 1], the last token of which is to be predicted.
-    Those last tokens are spread evenly over the stream; they depend on
-    `max_length` and N, not on T.
+    Batches of N windows, int32 [B, T + 1], the last of them perhaps smaller;
+    the last token of every window is to be predicted from all before it. Those
+    last tokens are spread evenly over the stream; they depend on `max_length`
+    and N, not on T.
 
   Raises:
-    ValueError: If the stream is too short, or the length too long.
+    ValueError: If the stream is too short, or the length is impossible.
   """
   if not 1 <= length <= max_length:
     raise ValueError(f'A length must be in 1..{max_length}, not {length}.')
@@ -240,7 +261,11 @@ def evaluation_windows(
     )
   middle = 2 * np.arange(num_sequences, dtype=np.int64) + 1
   ends = max_length + middle * num_ends // (2 * num_sequences)
-  return grain.MapDataset.source(_Windows(stream, ends, length))
+  return (
+    grain.MapDataset.source(ends)
+    .batch(_positive(batch_size, 'batch size'))
+    .map(lambda ends: stream.read(ends - length, length + 1))
+  )
 
 
 def prefetched(

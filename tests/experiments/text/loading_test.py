@@ -11,6 +11,14 @@ _END_OF_TEXT = 60_000
 _lengths = st.integers(1, 1300)
 
 
+class _Records(list):
+  """Records as TFDS gives them."""
+
+  def __getitems__(self, numbers):
+    assert all(i >= 0 for i in numbers)
+    return [self[i] for i in numbers]
+
+
 def _stream(num_tokens):
   """A stream whose token at position i is i, in records as documented."""
   size = builder.RECORD_TOKENS
@@ -21,7 +29,7 @@ def _stream(num_tokens):
     {'tokens': tokens[i * size : (i + 1) * size + 1]}
     for i in range(num_records)
   ]
-  return loading.Stream(records, num_tokens, _END_OF_TEXT)
+  return loading.Stream(_Records(records), num_tokens, _END_OF_TEXT)
 
 
 def _filled(start, stop, num_tokens):
@@ -31,27 +39,33 @@ def _filled(start, stop, num_tokens):
 
 @hypothesis.given(
   num_tokens=st.integers(2, 3000),
-  start=st.integers(0, 2999),
+  starts=st.lists(st.integers(0, 2999), min_size=1, max_size=4),
   length=_lengths,
 )
-def test_read_is_a_slice(num_tokens, start, length):
-  start = min(start, num_tokens - 1)
-  found = _stream(num_tokens).read(start, start + length)
+def test_read_is_a_slice(num_tokens, starts, length):
+  starts = [min(start, num_tokens - 1) for start in starts]
+  found = _stream(num_tokens).read(starts, length)
   assert found.dtype == np.int32
-  np.testing.assert_array_equal(
-    found, _filled(start, start + length, num_tokens)
-  )
+  expected = [_filled(start, start + length, num_tokens) for start in starts]
+  np.testing.assert_array_equal(found, expected)
 
 
-@hypothesis.given(num_tokens=st.integers(2, 3000), length=_lengths)
-def test_windows_predict_every_token_once_in_order(num_tokens, length):
-  windows = list(loading.windows(_stream(num_tokens), length))
-  targets = np.concatenate([w[1:] for w in windows])
-  inputs = np.concatenate([w[:-1] for w in windows])
-  expected = _filled(0, len(targets) + 1, num_tokens)
+@hypothesis.given(
+  num_tokens=st.integers(2, 3000),
+  length=_lengths,
+  batch_size=st.integers(1, 9),
+)
+def test_ordered_windows_predict_every_token_once(
+  num_tokens, length, batch_size
+):
+  batches = loading.ordered_batches(_stream(num_tokens), length, batch_size)
+  windows = np.concatenate(list(batches))
+  targets, inputs = windows[:, 1:].ravel(), windows[:, :-1].ravel()
+  expected = _filled(0, targets.size + 1, num_tokens)
   np.testing.assert_array_equal(targets, expected[1:])
   np.testing.assert_array_equal(inputs, expected[:-1])
-  assert 0 <= len(targets) - (num_tokens - 1) < length
+  assert 0 <= targets.size - (num_tokens - 1) < length
+  assert all(len(batch) == batch_size for batch in batches[:-1])
 
 
 @hypothesis.given(
@@ -142,8 +156,8 @@ def test_evaluation_ends_at_the_same_tokens_at_every_length(
   stream = _stream(num_tokens)
   length = data.draw(st.integers(1, max_length))
   longest, shorter = (
-    np.stack(
-      list(loading.evaluation_windows(stream, t, max_length, num_sequences))
+    np.concatenate(
+      list(loading.evaluation_batches(stream, t, max_length, num_sequences, 7))
     )
     for t in (max_length, length)
   )
@@ -162,13 +176,15 @@ def test_evaluation_ends_at_the_same_tokens_at_every_length(
 def test_impossible_requests():
   stream = _stream(100)
   with pytest.raises(ValueError, match='the split has 100'):
-    loading.evaluation_windows(stream, 8, 64, 37)
+    loading.evaluation_batches(stream, 8, 64, 37, 1)
   with pytest.raises(ValueError, match=r'1\.\.64, not 65'):
-    loading.evaluation_windows(stream, 65, 64, 1)
+    loading.evaluation_batches(stream, 65, 64, 1, 1)
   with pytest.raises(ValueError, match='6 cannot be divided among 4'):
     loading.training_batches(stream, 8, 6, 0, 0, 4)
-  with pytest.raises(ValueError, match='not 0'):
-    loading.windows(stream, 0)
+  with pytest.raises(ValueError, match='length must be positive, not 0'):
+    loading.training_batches(stream, 0, 8, 0)
+  with pytest.raises(ValueError, match='batch size must be positive, not 0'):
+    loading.ordered_batches(stream, 8, 0)
 
 
 def test_nothing_prepared(tmp_path):

@@ -84,7 +84,7 @@ def test_stream_is_the_documents_joined(split, prepared):
   expected = _expected(texts, split)
   stream = text.streams[split]
   assert len(stream) == len(expected) > 1
-  np.testing.assert_array_equal(stream.read(0, len(stream)), expected)
+  np.testing.assert_array_equal(stream.read([0], len(stream))[0], expected)
   number = sum(pieces_lib.split_of(t, _HELDOUT) == split for t in texts)
   assert text.metadata['num_documents'][split] == number
 
@@ -109,7 +109,7 @@ def test_several_shards_are_one_stream(prepared, tmp_path, monkeypatch):
   assert len(shards) > 3
   for split in pieces_lib.SPLITS:
     np.testing.assert_array_equal(
-      sharded.streams[split].read(0, len(sharded.streams[split])),
+      sharded.streams[split].read([0], len(sharded.streams[split]))[0],
       _expected(texts, split),
     )
   assert sharded.metadata == text.metadata
@@ -172,7 +172,7 @@ def test_pieces_of_a_stopped_preparation_are_used(prepared, tmp_path):
   (raw / 'd.jsonl').unlink()
   text = _prepare(raw, data_dir)
   stream = text.streams['train']
-  assert np.sum(stream.read(0, len(stream)) == 7) == len(marked)
+  assert np.sum(stream.read([0], len(stream))[0] == 7) == len(marked)
   assert _contents(data_dir).keys() == _contents(root / 'data').keys()
 
 
@@ -189,7 +189,7 @@ def test_a_changed_file_is_read_again(tmp_path):
   (raw / 'b.jsonl').unlink()
   stream = _prepare(raw, data_dir).streams['train']
   np.testing.assert_array_equal(
-    stream.read(0, len(stream)), _expected(texts[::-1], 'train')
+    stream.read([0], len(stream))[0], _expected(texts[::-1], 'train')
   )
 
 
