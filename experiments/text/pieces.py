@@ -70,9 +70,10 @@ def make_pieces(
         piece = os.path.join(folder, f'{block.number:06d}.npz')
         pieces.append(piece)
         if not os.path.exists(piece):
-          future = pool.submit(
-            _make_piece, block, piece, tokenizer_args, heldout
-          )
+          with _no_interrupt():
+            future = pool.submit(
+              _make_piece, block, piece, tokenizer_args, heldout
+            )
           pending.append((start + block.position, future))
         elif not pending:
           bar.update(start + block.position - bar.n)
@@ -146,9 +147,18 @@ def _workers(number: int) -> Iterator[futures.Executor]:
     pool.shutdown(cancel_futures=True)
 
 
+@contextlib.contextmanager
+def _no_interrupt() -> Iterator[None]:
+  """Lets Ctrl-C wait; workers that start here never hear of it."""
+  old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+  try:
+    yield
+  finally:
+    signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
+
 def _start_worker() -> None:
-  """Leaves signals to the main process, and does not outlive it."""
-  signal.signal(signal.SIGINT, signal.SIG_IGN)
+  """Sees that a worker does not outlive the main process."""
 
   def end_with_parent():
     multiprocessing.parent_process().join()
