@@ -71,6 +71,9 @@ class Stream:
 
     Returns:
       int32 [B, N]; after the stream's end, end-of-text.
+
+    Raises:
+      OSError: If the files are damaged.
     """
     size = builder.RECORD_TOKENS
     first = np.asarray(starts, np.int64) // size
@@ -83,7 +86,10 @@ class Stream:
       for i in range(a, b + 1)
     ]
     # All at once, which is several times faster than one by one.
-    records = iter(self._records.__getitems__(numbers))
+    try:
+      records = iter(self._records.__getitems__(numbers))
+    except RuntimeError as error:  # Of array_record.
+      raise OSError(f'Cannot read the tokens: {error}.') from error
     tokens = np.full((len(first), length), self._end_of_text, np.int32)
     for row, start, a, b in zip(tokens, starts, first, last, strict=True):
       for i in range(a, b + 1):
@@ -105,7 +111,7 @@ def load(data_dir: str, tokenizer: str = '') -> Text:
   Raises:
     ValueError: If the data's tokenizer is another, or there are several and
       none is named.
-    OSError: If there is no prepared text.
+    OSError: If there is no prepared text, or a file of it is missing.
   """
   everywhere = builder.folder(data_dir)
   names = sorted(os.listdir(everywhere)) if os.path.isdir(everywhere) else []
@@ -129,6 +135,10 @@ def load(data_dir: str, tokenizer: str = '') -> Text:
   folder = builder.folder(data_dir, tokenizer)
   dataset = tfds.builder_from_directory(folder)
   metadata = dict(dataset.info.metadata.items())
+  for split in pieces.SPLITS:
+    for path in dataset.info.splits[split].filepaths:
+      if not path.exists():
+        raise OSError(f'{path} is missing; remove {folder} and prepare again.')
   streams = {
     split: Stream(
       dataset.as_data_source(split),

@@ -118,7 +118,10 @@ def _make_piece(
   counts = [(num_documents[s], len(tokens[s])) for s in SPLITS]
   contents = io.BytesIO()
   np.savez(contents, counts=np.array(counts), **tokens)
-  files.write_atomically(path, contents.getvalue())
+  try:
+    files.write_atomically(path, contents.getvalue())
+  except OSError as error:
+    raise OSError(f'Cannot write {path}: {error.strerror}.') from error
 
 
 def split_of(document: str, heldout: float) -> str:

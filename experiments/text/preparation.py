@@ -81,14 +81,24 @@ def prepare(
         ' Remove it, or give another --data_dir.'
       )
     progress.say(f'Tokenizer: {tokenizer.name}.')
-    num_workers = num_workers or len(os.sched_getaffinity(0))
     pieces = pieces_lib.make_pieces(
-      paths, work, (tokenizer.name, vocabulary_dir), heldout, num_workers
+      paths,
+      work,
+      (tokenizer.name, vocabulary_dir),
+      heldout,
+      num_workers or _num_cores(),
     )
     metadata |= _counts(pieces)
     _write_dataset(data_dir, work, pieces, metadata)
     shutil.rmtree(work)
   return loading.load(data_dir, tokenizer.name)
+
+
+def _num_cores() -> int:
+  """Returns how many cores this process may use."""
+  if hasattr(os, 'sched_getaffinity'):  # Not on macOS.
+    return len(os.sched_getaffinity(0))
+  return os.cpu_count() or 1
 
 
 def _counts(pieces: Sequence[str]) -> dict[str, dict[str, int]]:
@@ -138,8 +148,11 @@ def _write_dataset(
     dataset = builder.TextTokens(
       data_dir=data_dir, config=name, pieces=pieces, metadata=metadata, bar=bar
     )
-    with contextlib.redirect_stdout(io.StringIO()):  # It speaks of downloads.
-      dataset.download_and_prepare(download_dir=work)
+    try:
+      with contextlib.redirect_stdout(io.StringIO()):  # It speaks of downloads.
+        dataset.download_and_prepare(download_dir=work)
+    except RuntimeError as error:  # Of array_record, of a full disk too.
+      raise OSError(f'Cannot write {folder}: {error}.') from error
 
 
 def summary(text: loading.Text) -> str:

@@ -3,6 +3,9 @@
 import itertools
 import json
 import pathlib
+import resource
+import shutil
+import signal
 
 import numpy as np
 import pytest
@@ -142,6 +145,49 @@ def test_another_tokenizer_is_refused(prepared, tmp_path):
     pathlib.Path(builder.folder(str(tmp_path), name)).mkdir(parents=True)
   with pytest.raises(ValueError, match='say which'):
     loading.load(str(tmp_path))
+
+
+def test_damaged_tokens_are_an_error(prepared, tmp_path):
+  root, _, _ = prepared
+  shutil.copytree(root / 'data', tmp_path, dirs_exist_ok=True)
+  (shard,) = tmp_path.rglob('*train*')
+  contents = bytearray(shard.read_bytes())
+  contents[len(contents) // 4 : len(contents) // 2] = b'x' * 9
+  shard.write_bytes(contents)
+  stream = loading.load(str(tmp_path)).streams['train']
+  with pytest.raises(OSError, match='Cannot read the tokens'):
+    stream.read([0], len(stream))
+  shard.unlink()
+  with pytest.raises(OSError, match=r'train.* is missing'):
+    loading.load(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+  ('limit', 'folder'), [(9_000, '.pieces-byte'), (150_000, 'text_tokens')]
+)
+def test_no_space_left_is_one_error_and_can_go_on(limit, folder, tmp_path):
+  """A limit on the size of files fails writes as a full disk does."""
+  raw, data_dir = tmp_path / 'raw', tmp_path / 'data'
+  raw.mkdir()
+  rng = np.random.default_rng(2)
+  texts = [_texts(rng, 60) for _ in range(20)]
+  for i, part in enumerate(texts):
+    lines = [json.dumps({'text': text}) for text in part]
+    (raw / f'{i:02d}.jsonl').write_text('\n'.join(lines))
+  old = resource.getrlimit(resource.RLIMIT_FSIZE)
+  handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+  try:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, old[1]))
+    with pytest.raises(OSError, match=f'Cannot write {data_dir}/{folder}'):
+      _prepare(raw, data_dir)
+  finally:
+    resource.setrlimit(resource.RLIMIT_FSIZE, old)
+    signal.signal(signal.SIGXFSZ, handler)
+  stream = _prepare(raw, data_dir).streams['train']
+  np.testing.assert_array_equal(
+    stream.read([0], len(stream))[0],
+    _expected([t for part in texts for t in part], 'train'),
+  )
 
 
 def test_pieces_of_a_stopped_preparation_are_used(prepared, tmp_path):
