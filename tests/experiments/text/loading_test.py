@@ -50,6 +50,18 @@ def test_read_is_a_slice(num_tokens, starts, length):
   np.testing.assert_array_equal(found, expected)
 
 
+def test_a_training_sequence_is_one_record(monkeypatch):
+  read = []
+  get = _Records.__getitems__
+  monkeypatch.setattr(
+    _Records,
+    '__getitems__',
+    lambda self, numbers: read.extend(numbers) or get(self, numbers),
+  )
+  loading.training_batches(_stream(5121), 512, 10, seed=0)[0]
+  assert sorted(read) == list(range(10))
+
+
 @hypothesis.given(
   num_tokens=st.integers(2, 3000),
   length=_lengths,
@@ -133,11 +145,13 @@ def test_order_is_the_seeds_and_changes_with_the_epoch():
 
 @pytest.mark.parametrize('killed_at', [1, 5, 17])
 def test_same_order_after_a_kill(killed_at):
-  def stream_from(step):
-    batches = loading.training_batches(_stream(3000), 64, 6, seed=1)
-    return loading.prefetched(batches, step)
+  def batches():
+    return loading.training_batches(_stream(3000), 64, 6, seed=1)
 
-  undisturbed = list(itertools.islice(stream_from(0), 30))
+  def stream_from(step):
+    return loading.prefetched(batches(), step)
+
+  undisturbed = [batches()[step] for step in range(30)]
   before = list(itertools.islice(stream_from(0), killed_at))
   after = list(itertools.islice(stream_from(killed_at), 30 - killed_at))
   np.testing.assert_array_equal(undisturbed, before + after)
