@@ -28,8 +28,8 @@ class Text:
   Attributes:
     folder: Of its files.
     metadata: `tokenizer` (its name), `vocab_size`, `end_of_text`, `heldout`,
-      `files` (name to bytes), `num_documents` and `num_tokens` (by split). Two
-      runs saw the same data if this is the same.
+      `files` (name to bytes), `num_documents` and `num_tokens` (by split) and
+      `fingerprint`, which is the same where all tokens are.
     streams: The tokens, by split: train, validation, test.
   """
 

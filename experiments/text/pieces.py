@@ -44,8 +44,8 @@ def make_pieces(
 
   Returns:
     The paths of all pieces, in order: .npz files with the tokens [N] of each of
-    `SPLITS`, every document followed by end-of-text, and `counts` [3, 2]: the
-    numbers of documents and of tokens in each.
+    `SPLITS`, every document followed by end-of-text, `counts` [3, 2], the
+    numbers of documents and of tokens in each, and `digest` of all, uint8 [32].
 
   Raises:
     ValueError: If a file is not as it should be.
@@ -116,8 +116,10 @@ def _make_piece(
     num_documents[split] += 1
   tokens = {split: np.concatenate(parts) for split, parts in tokens.items()}
   counts = [(num_documents[s], len(tokens[s])) for s in SPLITS]
+  digest = hashlib.sha256(b''.join(tokens[s].tobytes() for s in SPLITS))
+  digest = np.frombuffer(digest.digest(), np.uint8)
   contents = io.BytesIO()
-  np.savez(contents, counts=np.array(counts), **tokens)
+  np.savez(contents, counts=np.array(counts), digest=digest, **tokens)
   try:
     files.write_atomically(path, contents.getvalue())
   except OSError as error:

@@ -9,9 +9,11 @@ space.
 from collections.abc import Sequence
 import contextlib
 import glob
+import hashlib
 import io
 import os
 import shutil
+from typing import Any
 
 import numpy as np
 import tensorflow_datasets as tfds
@@ -73,7 +75,7 @@ def prepare(
     if os.path.exists(builder.folder(data_dir, tokenizer.name)):
       text = loading.load(data_dir, tokenizer.name)
       if metadata.items() <= text.metadata.items():
-        progress.say('Already prepared.')
+        progress.say('Already prepared, from files of these names and sizes.')
         shutil.rmtree(work, ignore_errors=True)  # What a kill left.
         return text
       raise ValueError(
@@ -88,7 +90,7 @@ def prepare(
       heldout,
       num_workers or _num_cores(),
     )
-    metadata |= _counts(pieces)
+    metadata |= _measure(pieces)
     _write_dataset(data_dir, work, pieces, metadata)
     shutil.rmtree(work)
   return loading.load(data_dir, tokenizer.name)
@@ -101,16 +103,18 @@ def _num_cores() -> int:
   return os.cpu_count() or 1
 
 
-def _counts(pieces: Sequence[str]) -> dict[str, dict[str, int]]:
-  """Returns the numbers of documents, and of tokens in each split's stream.
+def _measure(pieces: Sequence[str]) -> dict[str, Any]:
+  """Returns numbers of documents and tokens, by split, and a fingerprint.
 
   Raises:
     ValueError: If a split has no document.
   """
   total = np.zeros((len(pieces_lib.SPLITS), 2), np.int64)
+  fingerprint = hashlib.sha256()
   for path in pieces:
     with np.load(path) as piece:
       total += piece['counts']
+      fingerprint.update(piece['digest'].tobytes())
   if not total.any():
     raise ValueError('There is no text in any of the files.')
   num_documents = dict(
@@ -127,6 +131,7 @@ def _counts(pieces: Sequence[str]) -> dict[str, dict[str, int]]:
   return {
     'num_documents': num_documents,
     'num_tokens': dict(zip(pieces_lib.SPLITS, num_tokens, strict=True)),
+    'fingerprint': fingerprint.hexdigest(),
   }
 
 

@@ -222,6 +222,22 @@ def test_pieces_of_a_stopped_preparation_are_used(prepared, tmp_path):
   assert _contents(data_dir).keys() == _contents(root / 'data').keys()
 
 
+def test_fingerprint_changes_with_a_letter(tmp_path):
+  raw = tmp_path / 'raw'
+  raw.mkdir()
+  texts = [_texts(np.random.default_rng(i), 40) for i in range(2)]
+  found = set()
+  for letter in 'aab':
+    texts[1][-1] = letter
+    for i, part in enumerate(texts):
+      lines = [json.dumps({'text': text}) for text in part]
+      (raw / f'{i}.jsonl').write_text('\n'.join(lines))
+    data_dir = tmp_path / f'data{len(found)}'
+    shutil.rmtree(data_dir, ignore_errors=True)
+    found.add(_prepare(raw, data_dir).metadata['fingerprint'])
+  assert len(found) == 2
+
+
 def test_a_changed_file_is_read_again(tmp_path):
   raw, data_dir = tmp_path / 'raw', tmp_path / 'data'
   raw.mkdir()
