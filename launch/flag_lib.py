@@ -217,5 +217,7 @@ def run(main: Callable[[], None]) -> None:
       _fail(line)
     except (ValueError, OSError, training.DivergedError) as error:
       _fail(str(error))
+    except ModuleNotFoundError as error:  # Of an extra that a command imports.
+      _fail(f"{error}; perhaps pip install -e '.[text]' is needed.")
 
   app.run(guarded)
