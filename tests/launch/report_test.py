@@ -1,26 +1,14 @@
 """The report as a user runs it."""
 
 import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from experiments import presets, results
+from tests.launch import commands
 
-_REPOSITORY = pathlib.Path(__file__).parents[2]
 _CELL = presets.cells(presets.PRESETS['smoke'])[0]
-
-
-def _run(*flags):
-  return subprocess.run(
-    [sys.executable, '-m', 'launch.report', *flags],
-    cwd=_REPOSITORY,
-    capture_output=True,
-    text=True,
-    timeout=120,
-  )
 
 
 @pytest.fixture
@@ -41,10 +29,10 @@ def workdir(tmp_path):
 
 
 def test_prints_the_table_and_writes_the_pages(workdir):
-  done = _run(f'--workdir={workdir}')
-  assert done.returncode == 0, done.stderr
-  assert '75.0 / 75.0 / 75.0' in done.stdout
-  assert str(workdir / 'report.html') in done.stdout
+  status, stdout, stderr = commands.run('report', f'--workdir={workdir}')
+  assert status == 0, stderr
+  assert '75.0 / 75.0 / 75.0' in stdout
+  assert str(workdir / 'report.html') in stdout
   assert {path.name for path in workdir.iterdir()} == {
     'results',
     'report.md',
@@ -56,15 +44,15 @@ def test_prints_the_table_and_writes_the_pages(workdir):
 def test_damaged_result_is_one_line_that_names_it(workdir):
   path = pathlib.Path(results.path(str(workdir / 'results'), 'smoke', _CELL))
   path.write_text(path.read_text()[:-9])
-  done = _run(f'--results={workdir / "results"}')
-  assert done.returncode == 1
-  (line,) = done.stderr.splitlines()
+  status, _, stderr = commands.run('report', f'--results={workdir / "results"}')
+  assert status == 1
+  (line,) = stderr.splitlines()
   assert line.startswith('Error: ')
   assert str(path) in line
 
 
 def test_help_names_every_flag():
-  done = _run('--help')
+  status, stdout, stderr = commands.run('report', '--help')
   for name in ('workdir', 'results', 'output_dir', 'readme'):
-    assert f'--{name}' in done.stdout
-  assert 'python -m launch.report' in done.stdout
+    assert f'--{name}' in stdout
+  assert 'python -m launch.report' in stdout
