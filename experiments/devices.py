@@ -134,6 +134,15 @@ def sharding(mesh: jax.sharding.Mesh, *axes: str) -> jax.sharding.Sharding:
   return jax.sharding.NamedSharding(mesh, P(*axes))
 
 
+def put(mesh: jax.sharding.Mesh, tree: chex.ArrayTree) -> chex.ArrayTree:
+  """Puts arrays [R, ...], the same on all processes, where their runs lie."""
+  by_run = sharding(mesh, 'run')
+  return jax.tree.map(
+    lambda x: jax.make_array_from_callback(x.shape, by_run, x.__getitem__),
+    tree,
+  )
+
+
 def divided(mesh: jax.sharding.Mesh, tree: chex.ArrayTree) -> chex.ArrayTree:
   """Divides a batch, traced, among the devices of a run.
 

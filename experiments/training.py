@@ -311,6 +311,7 @@ def train(
   runs = make_runs(runs or config_lib.runs_of(experiment))
   mesh = devices.make_mesh(len(runs.seed), experiment.batch_size)
   state = init_state(model, runs, mesh)
+  runs_R = devices.put(mesh, runs)
   steps = programs.Programs(
     'the training',
     lambda width: make_step(
@@ -356,8 +357,8 @@ def train(
     for step, (width, host_data) in enumerate(stream, first_step):
       if step == first_step and source.run_axis is None:
         others = [w for w in widths if w != width]
-        steps.prepare([width, *others], state, runs, host_data)
-      state = steps(width, state, runs, host_data)
+        steps.prepare([width, *others], state, runs_R, host_data)
+      state = steps(width, state, runs_R, host_data)
       if steps.num_compiled > num_compiled:
         num_compiled = steps.num_compiled
         bar.unpause()  # Compiling says nothing about the time left.
