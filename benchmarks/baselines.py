@@ -51,7 +51,7 @@ def _step(experiment, width):
   source = data.make_source(task, experiment.batch_size, [width])
   runs = training.make_runs(config.runs_of(experiment))
   arguments = (
-    training.init_state(model, runs, devices.make_mesh(1, 1)),
+    training.init_state(experiment, model),
     runs,
     jnp.int32(experiment.sequence_length),
   )
@@ -75,11 +75,7 @@ def _num_programs(experiment):
 
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
-  state = training.init_state(
-    model,
-    training.make_runs(config.runs_of(experiment)),
-    devices.make_mesh(1, 1),
-  )
+  state = training.init_state(experiment, model)
   jax.monitoring.register_event_duration_secs_listener(listen)
   range_evaluation.evaluate(experiment, task, model, state.params)
   jax.monitoring.unregister_event_duration_listener(listen)

@@ -9,7 +9,7 @@ from absl import app, flags
 import jax
 
 from benchmarks import timing
-from experiments import builders, config, devices, range_evaluation, training
+from experiments import builders, config, range_evaluation, training
 
 _DIM = flags.DEFINE_integer('embedding_dim', 256, 'Width of the model.')
 _TASK = flags.DEFINE_string('task', 'parity_check', 'What to evaluate on.')
@@ -29,11 +29,7 @@ def main(argv):
   )
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
-  state = training.init_state(
-    model,
-    training.make_runs(config.runs_of(experiment)),
-    devices.make_mesh(1, 1),
-  )
+  state = training.init_state(experiment, model)
   jax.block_until_ready(state)
   start = time.perf_counter()
   range_evaluation.evaluate(experiment, task, model, state.params)

@@ -342,7 +342,7 @@ def _step_seconds():
   model = builders.make_model(experiment, task)
   source = data.make_source(task, experiment.batch_size, [40])
   runs = training.make_runs(config.runs_of(experiment))
-  state = training.init_state(model, runs, devices.make_mesh(1, 1))
+  state = training.init_state(experiment, model)
   step, _ = timing.compiled(
     training.make_step(
       experiment, task, source, model, devices.make_mesh(1, 1), 40

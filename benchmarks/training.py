@@ -30,11 +30,7 @@ def _step_cost():
     model = builders.make_model(experiment, task)
     source = data.make_source(task, experiment.batch_size, [40])
     arguments = (
-      training.init_state(
-        model,
-        training.make_runs(config.runs_of(experiment)),
-        devices.make_mesh(1, 1),
-      ),
+      training.init_state(experiment, model),
       training.make_runs(config.runs_of(experiment)),
       jnp.int32(40),
     )

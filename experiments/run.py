@@ -36,6 +36,8 @@ def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
     OSError: If a file cannot be written, no checkpoint can be read, or another
       process is using the folder.
   """
+  if not experiment.training_steps:
+    raise ValueError('training_steps must be at least 1, got 0.')
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
   builders.make_curriculum(experiment)  # Fails now, or never.
@@ -74,9 +76,8 @@ def _load_params(
   experiment: config_lib.Experiment,
   model: models.Model,
 ) -> chex.ArrayTree:
-  runs = training.make_runs(config_lib.load_runs(workdir))
-  mesh = devices.make_mesh(len(runs.seed), experiment.batch_size)
-  like = training.init_state(model, runs, mesh)
+  runs = config_lib.load_runs(workdir)
+  like = training.init_state(experiment, model, runs)
   checkpoints = checkpoints_lib.Checkpoints(workdir)
   restored = checkpoints.restore(like)
   checkpoints.close()

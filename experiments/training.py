@@ -139,9 +139,19 @@ def _state_shardings(mesh: jax.sharding.Mesh) -> State:
 
 
 def init_state(
-  model: models.Model, runs: Runs, mesh: jax.sharding.Mesh
+  experiment: config_lib.Experiment,
+  model: models.Model,
+  runs: Sequence[config_lib.Run] | None = None,
 ) -> State:
-  """Returns the state before the first step."""
+  """Returns the state before the first step.
+
+  Args:
+    experiment: What is trained.
+    model: Its model.
+    runs: The R runs; by default the one that the experiment is.
+  """
+  runs = make_runs(runs or config_lib.runs_of(experiment))
+  mesh = devices.make_mesh(len(runs.seed), experiment.batch_size)
 
   def init_run(seed):
     params = model.init(jax.random.key(seed))
@@ -308,9 +318,9 @@ def train(
     experiment, task, model, experiment.sequence_length
   )
   source = data.make_source(task, experiment.batch_size, widths)
+  state = init_state(experiment, model, runs)
   runs = make_runs(runs or config_lib.runs_of(experiment))
   mesh = devices.make_mesh(len(runs.seed), experiment.batch_size)
-  state = init_state(model, runs, mesh)
   runs_R = devices.put(mesh, runs)
   steps = programs.Programs(
     'the training',

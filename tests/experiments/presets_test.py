@@ -150,8 +150,9 @@ def test_sizes_of_the_models():
   for cell in _cells('table1')[: len(_MODELS)]:
     task = builders.make_task(cell.experiment)
     model = builders.make_model(cell.experiment, task)
-    runs = training.make_runs(cell.experiment)
-    state = jax.eval_shape(lambda m=model, r=runs: training.init_state(m, r))
+    state = jax.eval_shape(
+      lambda e=cell.experiment, m=model: training.init_state(e, m)
+    )
     sizes[cell.model] = sum(x.size for x in jax.tree.leaves(state.params)) / 1e6
   assert round(sizes['transformer'], 1) == 4.3
   assert round(sizes['regular_gpt_c2'], 2) == 0.79

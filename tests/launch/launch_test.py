@@ -62,15 +62,14 @@ def _assert_same_parameters(*workdirs):
   """Compares the arrays in the last checkpoints, in a fresh process."""
   program = """
 import sys, chex
-from experiments import builders, checkpoints, config, devices, training
+from experiments import builders, checkpoints, config, training
 states = []
 for workdir in sys.argv[1:]:
   experiment = config.load(workdir)
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
-  runs = training.make_runs(config.load_runs(workdir))
-  mesh = devices.make_mesh(len(runs.seed), experiment.batch_size)
-  like = training.init_state(model, runs, mesh)
+  runs = config.load_runs(workdir)
+  like = training.init_state(experiment, model, runs)
   states.append(checkpoints.Checkpoints(workdir).restore(like))
 chex.assert_trees_all_equal(*states)
 """
@@ -167,6 +166,7 @@ def test_no_space_left_is_one_line_and_nothing_half_written(tmp_path):
   [
     ('train', [field.name for field in dataclasses.fields(config.Experiment)]),
     ('evaluate', ['output_dir', 'task_params', 'max_range_test_length']),
+    ('compile', ['workdir', 'encoding', 'regex', 'automaton', 'chunk_size']),
     ('describe', ['task', 'regex', 'automaton', 'task_module']),
   ],
 )
@@ -202,3 +202,32 @@ def test_regex_and_automaton_from_the_command_line(tmp_path):
   )
   assert status == 0, stderr
   assert 'score' in stdout
+
+
+def test_compile_writes_a_workdir_that_evaluates_to_one(tmp_path):
+  workdir = tmp_path / 'run'
+  status, _, stderr = commands.run(
+    'compile',
+    '--regex=(01|10)*',
+    '--max_range_test_length=60',
+    '--range_test_batch_size=8',
+    f'--workdir={workdir}',
+  )
+  assert status == 0, stderr
+  assert 'Compiled 4 states' in stderr
+  status, stdout, stderr = commands.run('evaluate', f'--workdir={workdir}')
+  assert status == 0, stderr
+  assert 'compiled regular_gpt on the regex (01|10)*' in stdout
+  results = json.loads((workdir / 'range_evaluation.json').read_text())
+  assert set(results['accuracy'].values()) == {1.0}
+
+
+def test_compile_without_an_automaton_is_one_clear_line(tmp_path):
+  workdir = tmp_path / 'run'
+  status, _, stderr = commands.run(
+    'compile', '--task=reverse_string', f'--workdir={workdir}'
+  )
+  assert status == 1
+  assert 'no automaton' in commands.last_line(stderr)
+  assert 'Traceback' not in stderr
+  assert not workdir.exists()

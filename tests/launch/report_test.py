@@ -52,7 +52,7 @@ def test_damaged_result_is_one_line_that_names_it(workdir):
 
 
 def test_help_names_every_flag():
-  status, stdout, stderr = commands.run('report', '--help')
+  _, stdout, _ = commands.run('report', '--help')
   for name in ('workdir', 'results', 'output_dir', 'readme'):
     assert f'--{name}' in stdout
   assert 'python -m launch.report' in stdout
