@@ -21,6 +21,9 @@ _HIDDEN = -1e30
 # `causal_attention` takes this many queries at a time, or a sixteenth of the
 # length, if that is more.
 _MIN_QUERY_BLOCK = 128
+# `block_local_attention` puts several short residues into a block of this size,
+# as the smallest matrix products are slow.
+_MIN_BLOCK = 64
 # What attention keeps for the backward pass, besides its inputs, where a
 # checkpoint policy saves these names.
 SAVED_NAMES = ('attention_weights', 'attention_output')
@@ -224,7 +227,8 @@ def block_local_attention(
   Positions are grouped by residue modulo the dilation, so that the dilated
   window becomes an ordinary sliding window of width C, which lies within a
   block of C positions and the block before it. Time and memory O(T * C). A
-  residue of up to C positions, as all are at the last level, is one block.
+  residue of up to C positions, as all are at the last level, is one block, and
+  short ones share a block.
 
   Args:
     q_BxTxHxd: Queries.
@@ -244,7 +248,15 @@ def block_local_attention(
   chunk_size = bias_HxC.shape[-1]
   num_residues = min(dilation, length)
   per_residue = -(-length // num_residues)
-  block = min(chunk_size, per_residue)
+  has_before = per_residue > chunk_size or k_before_HxD is not None
+  # In a block of `shared` residues, those of a residue are so many apart.
+  shared = 1
+  if not has_before:
+    most = max(1, _MIN_BLOCK // per_residue)
+    shared = max(s for s in range(1, most + 1) if num_residues % s == 0)
+    num_residues //= shared
+    per_residue = -(-length // num_residues)
+  block = min(chunk_size, per_residue) if has_before else per_residue
   num_blocks = -(-per_residue // block)
   # Position m is the (m // R)-th of residue m % R. What fills the last block
   # comes after all positions, so none of them sees it.
@@ -253,8 +265,6 @@ def block_local_attention(
   def in_blocks(x):
     x = jnp.pad(x, [(0, 0), (0, padding)] + [(0, 0)] * (x.ndim - 2))
     return x.reshape(-1, num_blocks, block, num_residues, *x.shape[2:])
-
-  has_before = num_blocks > 1 or k_before_HxD is not None
 
   def with_before(x, fill):
     """Puts the C positions before it in front of each block."""
@@ -280,9 +290,17 @@ def block_local_attention(
 
   offset = chunk_size if has_before else 0
   distance_QxK = offset + np.arange(block)[:, None] - np.arange(offset + block)
+  in_window_QxK = (
+    (distance_QxK >= 0)
+    & (distance_QxK % shared == 0)
+    & (distance_QxK < chunk_size * shared)
+  )
+  spread_HxN = jax.lax.pad(
+    bias_HxC, jnp.zeros((), bias_HxC.dtype), [(0, 0, 0), (0, 0, shared - 1)]
+  )
   bias_HxQxK = jnp.where(
-    (distance_QxK >= 0) & (distance_QxK < chunk_size),
-    by_distance(bias_HxC, *distance_QxK.shape, offset),
+    in_window_QxK,
+    by_distance(spread_HxN, *distance_QxK.shape, offset),
     _HIDDEN,
   )
   out = _attend(q, k, v, bias_HxQxK, visible)

@@ -1,6 +1,7 @@
 """The fast attentions against the T x T mask, at every dilation at once."""
 
 import functools
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -60,7 +61,15 @@ def _block_local(q, k, v, k_pad, v_pad, bias, visible, dilation):
   )
 
 
-@pytest.mark.parametrize('fast', [_gathered, _block_local])
+def _block_local_unshared(*inputs):
+  """No short residues in one block."""
+  with mock.patch.object(attention, '_MIN_BLOCK', 1):
+    return _block_local(*inputs)
+
+
+@pytest.mark.parametrize(
+  'fast', [_gathered, _block_local, _block_local_unshared]
+)
 @pytest.mark.parametrize('has_pad', [True, False])
 @pytest.mark.parametrize('shape', _SHAPES, ids=str)
 def test_fast_attention_equals_the_mask(fast, has_pad, shape):
