@@ -11,6 +11,7 @@ python -m benchmarks.training_lm --embedding_dim=64 --num_heads=2 \
 import functools
 
 from absl import app, flags
+from flax import traverse_util
 import jax
 import optax
 
@@ -90,17 +91,17 @@ def _flops(training, num_passes, keys_per_query):
 
   A multiplication by a parameter is two operations forward and four backward,
   and so is one of attention's two products for each query and key in its window
-  (as Chowdhery et al., 2022, appendix B, count them). What is computed and
-  masked, or computed again, does not count.
+  (Chowdhery et al., 2022, appendix B, who count all T keys, though). What is
+  computed and masked, or computed again, does not count.
 
   Args:
     training: The model.
     num_passes: How often a symbol goes through each block.
     keys_per_query: Over all passes and blocks, on average.
   """
-  blocks = [v for k, v in training.params.items() if k.startswith('block_')]
+  params = traverse_util.flatten_dict(training.params)
   per_symbol = num_passes * sum(
-    x.size for x in jax.tree.leaves(blocks) if x.ndim == 2
+    x.size for path, x in params.items() if path[-1] == 'kernel'
   )
   readout = _VOCAB_SIZE.value * _DIM.value
   products = per_symbol + readout + 2 * keys_per_query * _DIM.value
@@ -154,7 +155,7 @@ def main(argv):
         f'{training.megabytes:.0f}',
         f'{s * 1e3:.1f}',
         f'{_BATCH_SIZE.value * _LENGTH.value / s:.0f}',
-        f'{flops / 1e12:.2f}',
+        f'{flops / 1e9:.1f}',
         f'{flops / s / (_PEAK.value * 1e12):.1%}',
       ]
     )
@@ -168,7 +169,7 @@ def main(argv):
       'MB',
       'ms',
       'tokens/s',
-      'TFLOP',
+      'GFLOP',
       'FLOP utilisation',
     ],
     rows,

@@ -63,7 +63,7 @@ def _dense_causal(q, k, v, bias_HxT, visible_BxT):
 
 @pytest.mark.parametrize('kind', _BIASES)
 def test_gpt_in_blocks_equals_dense(kind, monkeypatch):
-  monkeypatch.setattr(attention, '_MIN_QUERY_BLOCK', 4)
+  monkeypatch.setattr(attention, '_QUERY_BLOCK', 2)
   model = _tiny('gpt_lm', position_bias=kind, num_layers=2, dtype='float32')
   params = _perturbed(model)
   tokens = np.random.default_rng(0).integers(11, size=(3, 18))

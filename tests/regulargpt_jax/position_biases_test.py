@@ -73,7 +73,7 @@ def test_none():
 
 
 @pytest.mark.parametrize(
-  'sizes', [(7, 3, 3, 0), (7, 3, 7, 4), (4, 4, 8, 4), (2, 5, 9, 20)], ids=str
+  'sizes', [(7, 3, 3, 0), (7, 3, 7, 4), (4, 4, 8, 4), (2, 5, 9, 1)], ids=str
 )
 def test_by_distance_is_indexing(sizes):
   num, num_queries, num_keys, offset = sizes
