@@ -95,7 +95,7 @@ class GPT(transformer.Transformer):
     length = tokens_BxT.shape[1]
     h, blocks = self._states(tokens_BxT)
     room = [(0, 0), (0, max_length - length), (0, 0), (0, 0)]
-    return self.readout(h[:, -1]), {
+    return self.logits(h[:, -1]), {
       'blocks': jax.tree.map(lambda x: jnp.pad(x, room), blocks),
       'position': jnp.int32(length),
       'start_B': (tokens_BxT < 0).sum(-1),
@@ -126,7 +126,7 @@ class GPT(transformer.Transformer):
         h, keys_values, position, by_key_HxT, visible_BxT
       )
       updated.append(keys_values)
-    return self.readout(h), {
+    return self.logits(h), {
       'blocks': updated,
       'position': position + 1,
       'start_B': start_B,

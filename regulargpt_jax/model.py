@@ -217,11 +217,14 @@ class RegularGPT(transformer.Transformer):
       h, _ = self._scan(tokens_BxT, num_levels_B, max_levels)
     else:
       h = self._reference(tokens_BxT, num_levels_B, max_levels)
-    return self.readout(h)
+    return self.logits(h)
 
-  def all_logits(self, tokens_BxT):
-    """Returns the logits at all positions, float32 [B, T, output_size]."""
-    return self(tokens_BxT, path='scan')
+  def states(self, tokens_BxT):
+    """Returns the last block's output at all positions, [B, T, D]."""
+    length = tokens_BxT.shape[1]
+    num_levels_B = self._num_levels((tokens_BxT >= 0).sum(-1), length)
+    max_levels = depth_lib.depth(length, self.config.chunk_size)
+    return self._scan(tokens_BxT, num_levels_B, max_levels)[0]
 
   def last_logits(self, tokens_BxT):
     """Returns the logits at the last position, float32 [B, output_size]."""
@@ -270,7 +273,7 @@ class RegularGPT(transformer.Transformer):
       if c.pad == 'learned':
         _, *before = block.project(self.pad_D)
       cache.append(tuple(map(pack, keys_values, before)))
-    return self.readout(h[:, -1]), {
+    return self.logits(h[:, -1]), {
       'blocks': cache,
       'position': jnp.int32(length),
       'start_B': length - present_BxT.sum(-1),
@@ -316,14 +319,14 @@ class RegularGPT(transformer.Transformer):
       in_axes=(0, 0, 0, 0),
       length=len(sizes),
     )
-    h = self.embed(tokens_B, self._pad())
+    h = self.embed(tokens_B)
     (_, answer, blocks), _ = scan(
       self,
       (h, h, cache['blocks']),
       jnp.arange(len(sizes)),
       *map(jnp.array, (dilations, offsets, sizes)),
     )
-    return self.readout(answer), {
+    return self.logits(answer), {
       'blocks': blocks,
       'position': position + 1,
       'start_B': start_B,
@@ -358,7 +361,7 @@ class RegularGPT(transformer.Transformer):
       are wanted, or under dropout, there is no other.
     """
     c = self.config
-    tables = [self.embedding_table(self._pad()).astype(c.dtype)]
+    tables = [self._embedding_table()]
     shareable = (
       c.thickness == 1
       and self.deterministic
@@ -447,7 +450,7 @@ class RegularGPT(transformer.Transformer):
         keys_values.append(new if keep else ())
       return (h, jnp.where(level < num_levels_Bx1x1, h, answer)), keys_values
 
-    h = self.embed(tokens_BxT, self._pad())
+    h = self.embed(tokens_BxT)
     dilations = [self._dilation(l, h) for l in range(max_levels)]
     if c.chunk_size <= _MAX_GATHERED_WINDOW:
       scan = nn.scan(
@@ -473,7 +476,7 @@ class RegularGPT(transformer.Transformer):
   def _reference(self, tokens_BxT, num_levels_B, max_levels):
     """All positions, as eq. (1) says it: pads in front, then a mask."""
     c = self.config
-    h = answer = self.embed(tokens_BxT, self._pad())
+    h = answer = self.embed(tokens_BxT)
     for level in range(max_levels):
       dilation = self._dilation(level, h)
       num_pads = (c.chunk_size - 1) * dilation
@@ -521,3 +524,11 @@ class RegularGPT(transformer.Transformer):
     if before is None:
       return last_BxD
     return jnp.where((level < num_levels_B)[:, None], last_BxD, before)
+
+  def _embedding_table(self):
+    """Row 0 is `pad` (nothing, if masked), row v + 1 symbol v; [V + 1, D]."""
+    pad_D = self._pad()
+    if pad_D is None:
+      pad_D = jnp.zeros(self.config.embedding_dim)
+    table = jnp.concatenate([pad_D[None], self.scaled_embedding])
+    return table.astype(self.config.dtype)

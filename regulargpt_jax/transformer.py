@@ -140,7 +140,7 @@ class Transformer(nn.Module):
     if c.norm == 'pre':
       self.final_norm = nn.LayerNorm(epsilon=1e-5, dtype=c.dtype)
     if not c.tie_embedding:
-      self.readout_layer = _dense(c, c.output_size, 'readout')
+      self.readout = _dense(c, c.output_size, 'readout')
     self.dropout = nn.Dropout(c.dropout_rate)
 
   def states(self, tokens_BxT) -> jax.Array:
@@ -149,14 +149,14 @@ class Transformer(nn.Module):
 
   def all_logits(self, tokens_BxT) -> jax.Array:
     """Returns the logits at all positions, float32 [B, T, output_size]."""
-    return self.readout(self.states(tokens_BxT))
+    return self.logits(self.states(tokens_BxT))
 
   def last_logits(self, tokens_BxT) -> jax.Array:
     """Returns the logits at the last position, float32 [B, output_size].
 
     Those at other positions are never computed.
     """
-    return self.readout(self.states(tokens_BxT)[:, -1])
+    return self.logits(self.states(tokens_BxT)[:, -1])
 
   def losses(self, tokens_BxT, targets_BxT) -> jax.Array:
     """Returns the cross-entropy of the target at each position, [B, T], nats.
@@ -171,29 +171,24 @@ class Transformer(nn.Module):
     target_logits = jnp.where(is_target, logits, 0.0).sum(-1)
     return jax.nn.logsumexp(logits, axis=-1) - target_logits
 
-  def embedding_table(self, first_D=None) -> jax.Array:
-    """Returns the scaled embedding, row 0 for no symbol; float32 [V + 1, D].
-
-    Args:
-      first_D: Row 0; zeros by default.
-    """
+  @property
+  def scaled_embedding(self) -> jax.Array:
+    """What stands for each symbol, float32 [V, D]."""
     c = self.config
-    if first_D is None:
-      first_D = jnp.zeros(c.embedding_dim)
     scale = c.embedding_dim**0.5 if c.scale_embedding else 1.0
-    return jnp.concatenate([first_D[None], self.embedding_VxD * scale])
+    return self.embedding_VxD * scale
 
-  def embed(self, tokens, first_D=None) -> jax.Array:
-    """Returns the embedding of tokens of any shape, with dropout."""
-    x = lookup.take_rows(self.embedding_table(first_D), tokens + 1)
+  def embed(self, tokens_N) -> jax.Array:
+    """Returns what stands for symbols, [N, D]; anything for no symbol."""
+    x = lookup.take_rows(self.scaled_embedding, jnp.maximum(tokens_N, 0))
     return self.dropout(x.astype(self.config.dtype), self.deterministic)
 
-  def readout(self, h_NxD) -> jax.Array:
+  def logits(self, h_NxD) -> jax.Array:
     """Returns the logits of states, float32 [N, output_size]."""
     if self.config.norm == 'pre':
       h_NxD = self.final_norm(h_NxD)
     if not self.config.tie_embedding:
-      return self.readout_layer(h_NxD).astype(jnp.float32)
+      return self.readout(h_NxD).astype(jnp.float32)
     embedding_VxD = self.embedding_VxD.astype(h_NxD.dtype)
     return attention.einsum_float32('...d,vd->...v', h_NxD, embedding_VxD)
 
