@@ -1,0 +1,89 @@
+"""How many kinds of outputs there are (Chi et al., 2023, section 6.3).
+
+Letters: N points, D their width, k clusters.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.cluster import hierarchy
+from sklearn import metrics
+
+# Smaller distances than this share of the largest are the arithmetic's.
+_RESOLUTION = 1e-3
+
+
+class Clusters(NamedTuple):
+  """Clusters of points.
+
+  Attributes:
+    centers: Their means, [k, D].
+    gap: How much farther apart the two nearest clusters are than the parts of
+      the widest one; 1 for no clusters at all, infinite for a single point.
+    gap_by_number: The same had we stopped at that many clusters.
+    silhouette_by_number: Mean silhouette then, in [-1, 1].
+  """
+
+  centers: np.ndarray
+  gap: float
+  gap_by_number: dict[int, float]
+  silhouette_by_number: dict[int, float]
+
+
+def find(points_NxD: np.ndarray, max_clusters: int) -> Clusters:
+  """Returns the clusters that points fall into.
+
+  Nearest clusters are joined first, by their mean distance, and we stop where
+  the next to be joined are farthest apart relative to those just joined. All k
+  come from one tree, without a random start, and small clusters count as much
+  as large ones. The silhouette alone would be misled: outputs of level 0, which
+  reads embeddings and not outputs, lie a little off those of the other levels,
+  and it scores two such halves of one cluster as high as the whole.
+
+  Args:
+    points_NxD: At least 3; time and memory grow as N^2.
+    max_clusters: Most to look for.
+  """
+  tree = hierarchy.linkage(points_NxD, 'average')
+  distances = tree[::-1, 2]  # Of the clusters joined, the last join first.
+  scale = np.linalg.norm(points_NxD, axis=-1).max()
+  if distances[0] <= _RESOLUTION * scale:
+    return Clusters(points_NxD.mean(0, keepdims=True), np.inf, {}, {})
+  distances = np.maximum(distances, _RESOLUTION * distances[0])
+  numbers = range(2, min(max_clusters, len(points_NxD) - 1) + 1)
+  gaps = {k: float(distances[k - 2] / distances[k - 1]) for k in numbers}
+  cuts_NxK = hierarchy.cut_tree(tree, numbers)
+  pairwise_NxN = metrics.pairwise_distances(points_NxD)
+  silhouettes = {
+    k: float(
+      metrics.silhouette_score(pairwise_NxN, cut_N, metric='precomputed')
+    )
+    for k, cut_N in zip(numbers, cuts_NxK.T, strict=True)
+  }
+  best = max(gaps, key=gaps.get)
+  label_N = cuts_NxK[:, best - 2]
+  centers = [points_NxD[label_N == c].mean(0) for c in range(best)]
+  return Clusters(np.stack(centers), gaps[best], gaps, silhouettes)
+
+
+def nearest(centers_kxD: np.ndarray, points_NxD: np.ndarray) -> np.ndarray:
+  """Returns the cluster whose center is nearest to each point, [N].
+
+  N may be several axes.
+  """
+  flat = points_NxD.reshape(-1, points_NxD.shape[-1])
+  label = metrics.pairwise_distances_argmin(flat, centers_kxD)
+  return label.reshape(points_NxD.shape[:-1])
+
+
+def even_sample(
+  group_N: np.ndarray, size: int, rng: np.random.Generator
+) -> np.ndarray:
+  """Returns the indices of about `size` entries, alike from every group."""
+  groups = np.unique(group_N)
+  chosen = []
+  for group in groups:
+    members = np.flatnonzero(group_N == group)
+    number = min(len(members), size // len(groups))
+    chosen.append(rng.choice(members, number, replace=False))
+  return np.concatenate(chosen)
