@@ -26,6 +26,8 @@ class RegularGPTConfig:
     num_heads: Number of attention heads, H.
     widening_factor: Width of the feed-forward layer, in units of D.
     norm: Layer norm before ('pre') or after ('post') each sublayer, or 'none'.
+    residual: Whether a sublayer's output is added to its input; without, it
+      takes its place (as the proof of section 6.2 has it).
     activation: Of the feed-forward layer, 'relu' or 'gelu' (tanh form).
     attention_bias: Whether query, key, value and output projections have one.
     pad: What the window sees before the sequence: one 'learned' vector, the
@@ -49,6 +51,7 @@ class RegularGPTConfig:
   num_heads: int = 8
   widening_factor: int = 4
   norm: str = 'post'
+  residual: bool = True
   activation: str = 'relu'
   attention_bias: bool = False
   pad: str = 'learned'

@@ -154,6 +154,9 @@ class Block(nn.Module):
   def _before_attention(self, x):
     return self.attention_norm(x) if self.config.norm == 'pre' else x
 
+  def _joined(self, x, out):
+    return x + out if self.config.residual else out
+
   def _after_attention(self, x, out, deterministic):
     """Everything behind the attention, position by position."""
     norm = self.config.norm
@@ -163,13 +166,13 @@ class Block(nn.Module):
     }[self.config.activation]
     out = self.projection(out.reshape(*out.shape[:-2], -1))
     self.sow('intermediates', 'attention', out)
-    h = x + self.dropout(out, deterministic)
+    h = self._joined(x, self.dropout(out, deterministic))
     if norm == 'post':
       h = self.attention_norm(h)
     ffn = self.ffn_norm(h) if norm == 'pre' else h
     ffn = self.ffn_out(activation(self.ffn_in(ffn)))
     self.sow('intermediates', 'ffn', ffn)
-    h = h + self.dropout(ffn, deterministic)
+    h = self._joined(h, self.dropout(ffn, deterministic))
     if norm == 'post':
       h = self.ffn_norm(h)
     self.sow('intermediates', 'output', h)
