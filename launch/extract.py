@@ -16,11 +16,11 @@ _WORKDIR = flags.DEFINE_string(
 )
 _NUM_STRINGS = flags.DEFINE_integer(
   'num_strings',
-  128,
-  'Strings of the task to find clusters from, and to compare on, a length.',
+  64,
+  'Strings of the task at each length.',
 )
 _LENGTH = flags.DEFINE_integer(
-  'length', 500, 'Length of the strings to find clusters from.'
+  'length', 40, 'Clusters are found from strings of 1 to this many symbols.'
 )
 _MAX_CLUSTERS = flags.DEFINE_integer(
   'max_clusters', 64, 'Most clusters to look for.'

@@ -83,7 +83,7 @@ def analyze(
     raise ValueError(
       f'The string must have 2 to {_MAX_LENGTH} symbols, got {len(tokens_T)}.'
     )
-  nodes = clusters.find(subject, num_strings, length, max_clusters)
+  nodes = clusters.find(subject, num_strings, [length], max_clusters)
   trace = tree.trace(subject.config, subject.params, tokens_T[None])
   labels = [
     clusters_lib.nearest(nodes.clusters.centers, x[0]) for x in trace.outputs
@@ -94,7 +94,7 @@ def analyze(
     transitions, start, classes = subject.machine
     maps = tree.true_maps(transitions, tokens_T[None], chunk_size)
     right = int(classes[maps[-1][0, -1, start]])
-    found = [nodes.maps_MxQ[nodes.map_of_cluster[label]] for label in labels]
+    found = [nodes.maps[nodes.map_of_cluster[label]] for label in labels]
     is_wrong = [(f != m[0]).any(-1) for f, m in zip(found, maps, strict=True)]
     blame = find_blame(is_wrong, chunk_size)
   r_HxC = np.asarray(subject.params['params']['block_0']['position_bias'])
@@ -230,12 +230,12 @@ def _draw_tree(
           zorder=1,
         )
   kind_k = np.arange(len(nodes.clusters.centers))
-  if nodes.maps_MxQ is not None:
+  if nodes.maps is not None:
     kind_k = nodes.map_of_cluster
   for c in sorted(set(np.concatenate(labels)), key=lambda c: kind_k[c]):
     name = f'cluster {c}'
-    if nodes.maps_MxQ is not None:
-      name = clusters.map_name(nodes.maps_MxQ, nodes.map_of_cluster[c])
+    if nodes.maps is not None:
+      name = clusters.map_name(nodes.maps, nodes.map_of_cluster[c])
     points = [
       (end - 1, level + 1)
       for level, (label_n, span_nx2) in enumerate(
@@ -294,7 +294,7 @@ def _draw_tree(
     ylim=(-0.6, len(labels) + 0.5),
   )
   axes.set_title('which positions feed which: line widths are mean weights')
-  title = 'states 0, 1, ... go to' if nodes.maps_MxQ is not None else None
+  title = 'states 0, 1, ... go to' if nodes.maps is not None else None
   axes.legend(
     title=title,
     fontsize='small',

@@ -7,6 +7,7 @@ the tree of `reduce`. At the others, the last levels compose a few symbols with
 nothing but padding again and again, which no answer asked of the model.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import matplotlib
@@ -33,26 +34,28 @@ class Nodes(NamedTuple):
 
   Attributes:
     tokens: The strings, [B, T].
-    labels: Each node's cluster by level, [B, n].
+    outputs: Of the nodes by level, [B, n, D].
     clusters: The clusters.
-    sample_SxD: Outputs that the clusters were found from.
-    level_S: Their levels.
-    label_S: Their clusters.
-    true_S: Their true transitions, rows of `maps_MxQ`; None if the task has no
+    number: N.
+    sample: Outputs that the clusters were found from.
+    level: Their levels.
+    label: Their clusters.
+    true_map: Their true transitions, rows of `maps`; None if the task has no
       machine, like those below.
-    maps_MxQ: The true transitions that occur.
+    maps: The true transitions that occur.
     map_of_cluster: The row that most of a cluster's nodes have, [k].
     rand_index: Adjusted Rand index of clusters and true transitions, all N.
   """
 
   tokens: np.ndarray
-  labels: list[np.ndarray]
+  outputs: list[np.ndarray]
   clusters: clusters.Clusters
-  sample_SxD: np.ndarray
-  level_S: np.ndarray
-  label_S: np.ndarray
-  true_S: np.ndarray | None
-  maps_MxQ: np.ndarray | None
+  number: int
+  sample: np.ndarray
+  level: np.ndarray
+  label: np.ndarray
+  true_map: np.ndarray | None
+  maps: np.ndarray | None
   map_of_cluster: np.ndarray | None
   rand_index: float | None
 
@@ -60,10 +63,16 @@ class Nodes(NamedTuple):
 def find(
   subject: subject_lib.Subject,
   num_strings: int,
-  length: int,
+  lengths: Sequence[int],
   max_clusters: int,
 ) -> Nodes:
   """Returns the clusters of a model's outputs on strings of its task.
+
+  Args:
+    subject: What to look at.
+    num_strings: Strings of each length.
+    lengths: Of the strings.
+    max_clusters: Most clusters to look for.
 
   Raises:
     ValueError: If there are too few strings, or they are too short.
@@ -73,29 +82,33 @@ def find(
     raise ValueError(f'num_strings must be at least 1, got {num_strings}.')
   if max_clusters < 2:
     raise ValueError(f'max_clusters must be at least 2, got {max_clusters}.')
-  if length <= chunk_size**2:
+  if max(lengths) <= chunk_size**2:
     raise ValueError(
-      f'Strings of length {length} are too short to tell clusters apart: with'
-      f' chunk_size {chunk_size}, at least {chunk_size**2 + 1} symbols are'
+      f'Strings of length {max(lengths)} are too short to tell clusters apart:'
+      f' with chunk_size {chunk_size}, at least {chunk_size**2 + 1} symbols are'
       ' needed, which give three levels.'
     )
-  tokens, _ = next(subject_lib.sample(subject, num_strings, [length]))
-  trace = tree.trace(subject.config, subject.params, tokens)
-  flat_NxD = np.concatenate([_flat(x) for x in trace.outputs])
-  level_N = np.concatenate(
-    [np.full(x.shape[0] * x.shape[1], l) for l, x in enumerate(trace.outputs)]
+  tokens = np.concatenate(
+    [x for x, _ in subject_lib.sample(subject, num_strings, lengths)]
   )
+  trace = tree.trace(subject.config, subject.params, tokens)
+  used = tree.used(tokens, chunk_size)
+
+  def flat(levels):
+    return np.concatenate(
+      [x[mask] for x, mask in zip(levels, used, strict=True)]
+    )
+
+  output_NxD = flat(trace.outputs)
+  level_N = flat([np.full(m.shape, level) for level, m in enumerate(used)])
   rng = np.random.default_rng(subject.experiment.seed)
   sample_S = clusters.even_sample(level_N, _SAMPLE_SIZE, rng)
-  found = clusters.find(flat_NxD[sample_S], max_clusters)
-  labels = [clusters.nearest(found.centers, x) for x in trace.outputs]
-  label_N = np.concatenate([label.reshape(-1) for label in labels])
+  found = clusters.find(output_NxD[sample_S], max_clusters)
+  label_N = clusters.nearest(found.centers, output_NxD)
   true_S = maps_MxQ = map_of_cluster = rand_index = None
   if subject.machine is not None:
     maps = tree.true_maps(subject.machine.transitions, tokens, chunk_size)
-    maps_MxQ, true_N = np.unique(
-      np.concatenate([_flat(x) for x in maps]), axis=0, return_inverse=True
-    )
+    maps_MxQ, true_N = np.unique(flat(maps), axis=0, return_inverse=True)
     true_N = true_N.reshape(-1)
     counts = metrics.cluster.contingency_matrix(label_N, true_N)
     map_of_cluster = np.zeros(len(found.centers), int)
@@ -104,9 +117,10 @@ def find(
     true_S = true_N[sample_S]
   return Nodes(
     tokens,
-    labels,
+    trace.outputs,
     found,
-    flat_NxD[sample_S],
+    len(label_N),
+    output_NxD[sample_S],
     level_N[sample_S],
     label_N[sample_S],
     true_S,
@@ -114,10 +128,6 @@ def find(
     map_of_cluster,
     rand_index,
   )
-
-
-def _flat(x_BxnxF: np.ndarray) -> np.ndarray:
-  return x_BxnxF.reshape(-1, x_BxnxF.shape[-1])
 
 
 def analyze(
@@ -139,17 +149,16 @@ def analyze(
   Raises:
     ValueError: If there are too few strings, or they are too short.
   """
-  nodes = find(subject, num_strings, length, max_clusters)
+  nodes = find(subject, num_strings, [length], max_clusters)
   found = nodes.clusters
   pca = decomposition.PCA(2)
-  plane_Sx2 = pca.fit_transform(nodes.sample_SxD)
+  plane_Sx2 = pca.fit_transform(nodes.sample)
   number = len(found.centers)
-  num_nodes = sum(label.size for label in nodes.labels)
   results = {
     'num_clusters': number,
     'num_true_transitions': None
-    if nodes.maps_MxQ is None
-    else len(nodes.maps_MxQ),
+    if nodes.maps is None
+    else len(nodes.maps),
     'adjusted_rand_index': nodes.rand_index,
     'silhouette': found.silhouette_by_number.get(number),
     'gap': found.gap,
@@ -158,32 +167,32 @@ def analyze(
     'explained_variance': pca.explained_variance_ratio_.tolist(),
     'num_strings': num_strings,
     'length': length,
-    'num_outputs': num_nodes,
+    'num_outputs': nodes.number,
   }
   rows = [
-    ('outputs, of all levels', num_nodes),
+    ('outputs, of all levels', nodes.number),
     ('clusters found', number),
     ('gap, 1 if there are none', found.gap),
   ]
   if number in found.silhouette_by_number:
     rows.append(('silhouette', found.silhouette_by_number[number]))
-  if nodes.maps_MxQ is not None:
+  if nodes.maps is not None:
     rows += [
-      ('true transitions that occur', len(nodes.maps_MxQ)),
+      ('true transitions that occur', len(nodes.maps)),
       ('adjusted Rand index', nodes.rand_index),
     ]
   print(outputs.table(f'clusters of outputs on {subject.name}', rows))
   if number == max_clusters:
     print('As many as were looked for: try a larger --max_clusters.')
   arrays = {
-    'output': nodes.sample_SxD,
+    'output': nodes.sample,
     'plane': plane_Sx2,
-    'level': nodes.level_S,
-    'cluster': nodes.label_S,
+    'level': nodes.level,
+    'cluster': nodes.label,
     'center': found.centers,
   }
-  if nodes.maps_MxQ is not None:
-    arrays |= {'true_transition': nodes.true_S, 'maps': nodes.maps_MxQ}
+  if nodes.maps is not None:
+    arrays |= {'true_transition': nodes.true_map, 'maps': nodes.maps}
   figure = _picture(
     subject, nodes, plane_Sx2, pca.explained_variance_ratio_, length
   )
@@ -206,12 +215,12 @@ def _picture(
   figure.suptitle(
     f'Outputs of all levels on {subject.name}, strings of length {length}'
   )
-  num_levels = nodes.level_S.max() + 1
+  num_levels = nodes.level.max() + 1
   shades = matplotlib.colormaps['viridis']
   # Levels coincide: a level's rings are larger than those of the levels below,
   # and behind them.
   for level in range(num_levels):
-    is_here_S = nodes.level_S == level
+    is_here_S = nodes.level == level
     by_level.scatter(
       *plane_Sx2[is_here_S].T,
       s=8 + 14 * level,
@@ -220,14 +229,14 @@ def _picture(
       zorder=2 + num_levels - level,
       label=f'{level}, {subject.config.chunk_size ** (level + 1)}',
     )
-  if nodes.maps_MxQ is None:
-    kinds, title = nodes.label_S, 'by the cluster found'
+  if nodes.maps is None:
+    kinds, title = nodes.label, 'by the cluster found'
     names = [str(c) for c in range(len(nodes.clusters.centers))]
     what = 'cluster'
   else:
-    kinds, title = nodes.true_S, 'by the true transition'
-    names = [map_name(nodes.maps_MxQ, m) for m in range(len(nodes.maps_MxQ))]
-    num_states = nodes.maps_MxQ.shape[1]
+    kinds, title = nodes.true_map, 'by the true transition'
+    names = [map_name(nodes.maps, m) for m in range(len(nodes.maps))]
+    num_states = nodes.maps.shape[1]
     what = 'states 0, 1, ... go to'
     if num_states > _MAX_STATES_WRITTEN:
       what = f'of {num_states} states'

@@ -18,6 +18,7 @@ class Clusters(NamedTuple):
 
   Attributes:
     centers: Their means, [k, D].
+    radius: What is farther than this from all centers is in none of them.
     gap: How much farther apart the two nearest clusters are than the parts of
       the widest one; 1 for no clusters at all, infinite for a single point.
     gap_by_number: The same had we stopped at that many clusters.
@@ -25,6 +26,7 @@ class Clusters(NamedTuple):
   """
 
   centers: np.ndarray
+  radius: float
   gap: float
   gap_by_number: dict[int, float]
   silhouette_by_number: dict[int, float]
@@ -48,7 +50,8 @@ def find(points_NxD: np.ndarray, max_clusters: int) -> Clusters:
   distances = tree[::-1, 2]  # Of the clusters joined, the last join first.
   scale = np.linalg.norm(points_NxD, axis=-1).max()
   if distances[0] <= _RESOLUTION * scale:
-    return Clusters(points_NxD.mean(0, keepdims=True), np.inf, {}, {})
+    center = points_NxD.mean(0, keepdims=True)
+    return Clusters(center, _RESOLUTION * scale, np.inf, {}, {})
   distances = np.maximum(distances, _RESOLUTION * distances[0])
   numbers = range(2, min(max_clusters, len(points_NxD) - 1) + 1)
   gaps = {k: float(distances[k - 2] / distances[k - 1]) for k in numbers}
@@ -63,7 +66,9 @@ def find(points_NxD: np.ndarray, max_clusters: int) -> Clusters:
   best = max(gaps, key=gaps.get)
   label_N = cuts_NxK[:, best - 2]
   centers = [points_NxD[label_N == c].mean(0) for c in range(best)]
-  return Clusters(np.stack(centers), gaps[best], gaps, silhouettes)
+  # In the middle, on a logarithmic scale, of joining the last and not the next.
+  radius = float(np.sqrt(distances[best - 2] * distances[best - 1]))
+  return Clusters(np.stack(centers), radius, gaps[best], gaps, silhouettes)
 
 
 def nearest(centers_kxD: np.ndarray, points_NxD: np.ndarray) -> np.ndarray:
@@ -74,6 +79,19 @@ def nearest(centers_kxD: np.ndarray, points_NxD: np.ndarray) -> np.ndarray:
   flat = points_NxD.reshape(-1, points_NxD.shape[-1])
   label = metrics.pairwise_distances_argmin(flat, centers_kxD)
   return label.reshape(points_NxD.shape[:-1])
+
+
+def outside(
+  centers_kxD: np.ndarray, radius: float, points_NxD: np.ndarray
+) -> np.ndarray:
+  """Returns points [M, D] to be new centers, so that all points are in some."""
+  centers = centers_kxD
+  while True:
+    _, distance_N = metrics.pairwise_distances_argmin_min(points_NxD, centers)
+    farthest = distance_N.argmax()
+    if distance_N[farthest] <= radius:
+      return centers[len(centers_kxD) :]
+    centers = np.concatenate([centers, points_NxD[farthest][None]])
 
 
 def even_sample(

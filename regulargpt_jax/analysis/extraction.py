@@ -21,33 +21,66 @@ class Composition(NamedTuple):
   """What a model does to clusters.
 
   Attributes:
-    symbol_V: The cluster of each symbol alone.
-    product_kxk: The cluster of what stands for cluster i, then cluster j.
-    class_k: The answer read off each cluster.
+    centers: Of the clusters, [k, D].
+    symbols: The cluster of each symbol alone, [V].
+    products: The cluster of what stands for cluster i, then j, [k, k].
+    classes: The answer read off each cluster, [k].
   """
 
-  symbol_V: np.ndarray
-  product_kxk: np.ndarray
-  class_k: np.ndarray
+  centers: np.ndarray
+  symbols: np.ndarray
+  products: np.ndarray
+  classes: np.ndarray
 
 
 def compose(
   config: config_lib.RegularGPTConfig,
   params: chex.ArrayTree,
-  centers_kxD: np.ndarray,
+  found: clusters.Clusters,
+  symbols_V: np.ndarray,
+  max_clusters: int,
 ) -> Composition:
-  """Asks a model for all symbols and for all products of two clusters."""
+  """Asks a model for all symbols and for all products of two clusters.
+
+  What falls into no cluster becomes a new one, until there is nothing new.
+
+  Args:
+    config: Of the model.
+    params: Its parameters.
+    found: The clusters to begin with.
+    symbols_V: The tokens to ask for.
+    max_clusters: Most clusters.
+
+  Raises:
+    ValueError: If there are more.
+  """
   module = model.RegularGPT(config)
   embedding = np.asarray(module.apply(params, 0, method='tabulate')[0])
-  num_centers = len(centers_kxD)
-  first, second = np.divmod(np.arange(num_centers**2), num_centers)
-  pairs_Nx2xD = np.stack([centers_kxD[first], centers_kxD[second]], axis=1)
-  outputs = _level(config, params, embedding[1:, None])
-  products = _level(config, params, pairs_Nx2xD)
-  logits = module.apply(params, centers_kxD, method='logits')
+  symbol_VxD = _level(config, params, embedding[1 + symbols_V, None])
+  centers = found.centers
+  while True:
+    num_centers = len(centers)
+    first, second = np.divmod(np.arange(num_centers**2), num_centers)
+    product_NxD = _level(
+      config, params, np.stack([centers[first], centers[second]], axis=1)
+    )
+    new = clusters.outside(
+      centers, found.radius, np.concatenate([symbol_VxD, product_NxD])
+    )
+    if not len(new):
+      break
+    centers = np.concatenate([centers, new])
+    if len(centers) > max_clusters:
+      raise ValueError(
+        f'No automaton can be extracted: the {len(found.centers)} clusters'
+        ' found do not compose. Their products fall into new clusters, and'
+        f' those again, more than max_clusters ({max_clusters}) in all.'
+      )
+  logits = module.apply(params, centers, method='logits')
   return Composition(
-    clusters.nearest(centers_kxD, outputs),
-    clusters.nearest(centers_kxD, products).reshape(num_centers, -1),
+    centers,
+    clusters.nearest(centers, symbol_VxD),
+    clusters.nearest(centers, product_NxD).reshape(num_centers, -1),
     np.asarray(logits).argmax(-1),
   )
 
@@ -75,7 +108,7 @@ def _level(config, params, x_NxnxD) -> np.ndarray:
 
 def share_composed(
   composition: Composition,
-  tokens_BxT: np.ndarray,
+  symbol_BxT: np.ndarray,
   labels: list[np.ndarray],
   chunk_size: int,
 ) -> float:
@@ -83,22 +116,26 @@ def share_composed(
 
   Args:
     composition: Of the clusters.
-    tokens_BxT: Strings of one length.
-    labels: The cluster of each node by level, [B, n].
+    symbol_BxT: Right-aligned strings, as indices into `composition.symbols`; -1
+      before the start.
+    labels: The cluster of each node by level, [B, n]; -1 for those not used.
     chunk_size: C.
   """
   nothing = -1
-  children, num_right = composition.symbol_V[tokens_BxT], 0
+  symbol_cluster = np.append(composition.symbols, nothing)
+  children, num_right, num_used = symbol_cluster[symbol_BxT], 0, 0
   for label_Bxn in labels:
     in_chunks = tree.chunks(children, chunk_size, nothing)
     product = in_chunks[..., 0]
     for c in range(1, chunk_size):
       following = in_chunks[..., c]
-      both = composition.product_kxk[product, following]
+      both = composition.products[product, following]
       product = np.where(product == nothing, following, both)
-    num_right += (product == label_Bxn).sum()
+    is_used = label_Bxn != nothing
+    num_right += (is_used & (product == label_Bxn)).sum()
+    num_used += is_used.sum()
     children = label_Bxn
-  return float(num_right / sum(label.size for label in labels))
+  return float(num_right / num_used)
 
 
 def machine(composition: Composition) -> tuple[np.ndarray, int, np.ndarray]:
@@ -109,10 +146,9 @@ def machine(composition: Composition) -> tuple[np.ndarray, int, np.ndarray]:
     cluster i; the start, k, is the empty string. A model has no answer to it,
     so that its class means nothing.
   """
-  symbol_V = composition.symbol_V
-  after = composition.product_kxk[:, symbol_V]
-  transitions = np.concatenate([after, symbol_V[None]])
-  return transitions, len(after), np.append(composition.class_k, 0)
+  after = composition.products[:, composition.symbols]
+  transitions = np.concatenate([after, composition.symbols[None]])
+  return transitions, len(after), np.append(composition.classes, 0)
 
 
 def shortest_difference(

@@ -39,7 +39,7 @@ def trace(
   params: chex.ArrayTree,
   tokens_BxT: np.ndarray,
 ) -> Trace:
-  """Runs a model on strings of one length, by 'reduce', and keeps its nodes."""
+  """Runs a model by 'reduce' on right-aligned strings, and keeps its nodes."""
   logits, outputs, attention = _trace(config, params, tokens_BxT)
   return Trace(
     [np.asarray(x) for x in outputs],
@@ -75,6 +75,20 @@ def spans(length: int, chunk_size: int) -> list[np.ndarray]:
   return levels
 
 
+def used(tokens_BxT: np.ndarray, chunk_size: int) -> list[np.ndarray]:
+  """Returns which nodes a string's answer uses, by level, bool [B, n].
+
+  Those of some symbol, at the levels that the string's own length needs.
+  """
+  length_B = (tokens_BxT >= 0).sum(-1)
+  depth_B = np.array([depth.depth(int(t), chunk_size) for t in length_B])
+  width = tokens_BxT.shape[1]
+  return [
+    (span_nx2[:, 1] > width - length_B[:, None]) & (level < depth_B)[:, None]
+    for level, span_nx2 in enumerate(spans(width, chunk_size))
+  ]
+
+
 def chunks(x_BxnxF: np.ndarray, chunk_size: int, fill) -> np.ndarray:
   """Returns each node's C children, [B, ceil(n / C), C, F].
 
@@ -98,15 +112,16 @@ def true_maps(
   """Returns A(sigma_{a:b}) of each node by level, integers [B, n, Q].
 
   Entry q is the state that the node's symbols lead to from state q (section
-  6.1). Positions before the string change no state.
+  6.1). Positions before a string change no state.
 
   Args:
     transitions_QxV: Next state by state and symbol.
-    tokens_BxT: Strings of one length.
+    tokens_BxT: Right-aligned strings, -1 before the start.
     chunk_size: C.
   """
   identity_Q = np.arange(len(transitions_QxV))
-  maps = transitions_QxV.T[tokens_BxT]
+  # The last row is for the symbol -1.
+  maps = np.concatenate([transitions_QxV.T, identity_Q[None]])[tokens_BxT]
   levels = []
   for _ in range(depth.depth(tokens_BxT.shape[1], chunk_size)):
     children = chunks(maps, chunk_size, identity_Q)
