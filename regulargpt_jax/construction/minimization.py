@@ -26,17 +26,18 @@ def minimal(
   num_blocks = 0
   while num_blocks < block_Q.max() + 1:
     num_blocks = block_Q.max() + 1
-    behind = np.concatenate(
-      [block_Q[:, None], block_Q[transitions_QxV]], axis=1
-    )
-    _, block_Q = np.unique(behind, axis=0, return_inverse=True)
-    block_Q = block_Q.reshape(-1)
+    behind_QxV = block_Q[transitions_QxV]
+    for behind_Q in behind_QxV.T:
+      _, block_Q = np.unique(
+        block_Q * num_blocks + behind_Q, return_inverse=True
+      )
   _, member = np.unique(block_Q, return_index=True)  # One state of each block.
   next_block = block_Q[transitions_QxV[member]]
 
-  order = [int(block_Q[start])]
-  for block in order:  # Grows while new blocks are met: breadth first.
-    order += [b for b in dict.fromkeys(next_block[block]) if b not in order]
+  order, met = [], {int(block_Q[start]): None}
+  while len(order) < len(met):  # `met` keeps the order: breadth first.
+    order = list(met)
+    met |= dict.fromkeys(next_block[order].flat)
   number = np.zeros(len(member), np.int32)
   number[order] = np.arange(len(order))
   return number[next_block[order]], 0, np.asarray(classes_Q)[member[order]]
