@@ -1,5 +1,6 @@
 """Which positions feed which: r, the weights, and the tree of one string."""
 
+import textwrap
 from typing import NamedTuple
 
 from matplotlib import figure as figure_lib
@@ -128,7 +129,8 @@ def analyze(
   figure = _picture(
     subject, tokens_T, trace, labels, spans, nodes, blame, r_HxC
   )
-  figure.suptitle(f'{subject.name}. {verdict}', wrap=True)
+  title = f'{subject.name}: answer {answer}. {verdict}'
+  figure.suptitle(textwrap.fill(title, int(8 * figure.get_figwidth())))
   outputs.save(subject, workdir, 'attention', results, arrays, figure)
 
 
@@ -267,6 +269,18 @@ def _draw_tree(
         linewidths=2,
         zorder=4,
         label='not its true transition',
+      )
+    if blame.level is not None:
+      axes.scatter(
+        spans[blame.level][blame.node][1] - 1,
+        blame.level + 1,
+        s=420,
+        marker='o',
+        facecolors='none',
+        edgecolors='black',
+        linewidths=2,
+        zorder=4,
+        label='where it first goes wrong',
       )
   for position, token in enumerate(tokens_T):
     axes.text(

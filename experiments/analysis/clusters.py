@@ -161,7 +161,7 @@ def analyze(
     else len(nodes.maps),
     'adjusted_rand_index': nodes.rand_index,
     'silhouette': found.silhouette_by_number.get(number),
-    'gap': found.gap,
+    'gap': found.gap if np.isfinite(found.gap) else None,
     'silhouette_by_number': found.silhouette_by_number,
     'gap_by_number': found.gap_by_number,
     'explained_variance': pca.explained_variance_ratio_.tolist(),
@@ -211,7 +211,7 @@ def _picture(
 ) -> figure_lib.Figure:
   """Returns the outputs in the plane, by level and by true transition."""
   figure = figure_lib.Figure(figsize=(11, 4), layout='constrained')
-  by_level, by_kind = figure.subplots(1, 2, sharex=True, sharey=True)
+  by_level, by_kind = figure.subplots(1, 2)
   figure.suptitle(
     f'Outputs of all levels on {subject.name}, strings of length {length}'
   )

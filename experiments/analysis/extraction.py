@@ -79,7 +79,6 @@ def extract(
   )
   results = {
     'num_clusters': num_clusters,
-    'gap': nodes.clusters.gap,
     'share_composed': share_composed,
     'num_states': len(extracted[2]),
     'classes': extracted[2].tolist(),

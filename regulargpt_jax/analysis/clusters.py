@@ -37,10 +37,10 @@ def find(points_NxD: np.ndarray, max_clusters: int) -> Clusters:
 
   Nearest clusters are joined first, by their mean distance, and we stop where
   the next to be joined are farthest apart relative to those just joined. All k
-  come from one tree, without a random start, and small clusters count as much
-  as large ones. The silhouette alone would be misled: outputs of level 0, which
-  reads embeddings and not outputs, lie a little off those of the other levels,
-  and it scores two such halves of one cluster as high as the whole.
+  come from one tree, without a random start, and rare kinds of points count as
+  much as common ones. The silhouette is a mean over points: it would take a
+  cluster apart whose many points sit tightly in two places, with a few others
+  in between, as PARITY's do.
 
   Args:
     points_NxD: At least 3; time and memory grow as N^2.
