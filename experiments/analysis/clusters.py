@@ -156,9 +156,7 @@ def analyze(
   number = len(found.centers)
   results = {
     'num_clusters': number,
-    'num_true_transitions': None
-    if nodes.maps is None
-    else len(nodes.maps),
+    'num_true_transitions': None if nodes.maps is None else len(nodes.maps),
     'adjusted_rand_index': nodes.rand_index,
     'silhouette': found.silhouette_by_number.get(number),
     'gap': found.gap if np.isfinite(found.gap) else None,

@@ -1,7 +1,6 @@
 import itertools
 
 from hypothesis import given, settings
-from hypothesis import strategies as st
 import numpy as np
 import pytest
 
