@@ -1,4 +1,5 @@
 import functools
+import itertools
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ def test_spans_of_children_make_up_that_of_the_node(length, chunk_size):
       present = [part for part in parts.tolist() if part[0] >= 0]
       assert present[0][0] == first
       assert present[-1][1] == end
-      for part, following in zip(present[:-1], present[1:], strict=True):
+      for part, following in itertools.pairwise(present):
         assert part[1] == following[0]
     below = span_nx2
   assert below.tolist() == [[0, length]]
