@@ -18,8 +18,7 @@ def compile_task(
 ) -> None:
   """Writes a RegularGPT that is right on every string of a regular task.
 
-  The folder is that of a run after 0 steps: it can be evaluated, analysed, and
-  trained on.
+  The folder is that of a run after 0 steps, and is read as any other.
 
   Args:
     experiment: Says the task and the chunk size, and on what to evaluate.

@@ -27,7 +27,7 @@ class RegularGPTConfig:
     widening_factor: Width of the feed-forward layer, in units of D.
     norm: Layer norm before ('pre') or after ('post') each sublayer, or 'none'.
     residual: Whether a sublayer's output is added to its input; without, it
-      takes its place (as the proof of section 6.2 has it).
+      takes its place (as in section 7.2).
     activation: Of the feed-forward layer, 'relu' or 'gelu' (tanh form).
     attention_bias: Whether query, key, value and output projections have one.
     pad: What the window sees before the sequence: one 'learned' vector, the

@@ -1,4 +1,4 @@
-"""RegularGPT built by hand for an automaton (Chi et al., 2023, section 6).
+"""RegularGPT built by hand for an automaton (Chi et al., 2023, section 7.2).
 
 A row of stages: `minimization` makes the table small, `codes` writes its maps
 as vectors, `schedule` says which sublayer composes what, `heads` fetches the

@@ -52,7 +52,7 @@ def state_codes(
 
 
 def flat_maps(maps_NxQ: np.ndarray, codes_QxE: np.ndarray) -> np.ndarray:
-  """Returns maps of states as vectors, [N, S] (eq. 4, flattened).
+  """Returns maps of states as vectors, [N, S] (eq. 2, flattened).
 
   Entries q E to (q + 1) E of a vector are the code of the state that the map
   sends q to.

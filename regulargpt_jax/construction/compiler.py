@@ -1,4 +1,4 @@
-"""From an automaton to the weights of a RegularGPT (section 6.2).
+"""From an automaton to the weights of a RegularGPT (section 7.2).
 
 Letters: Q states, V symbols, E entries of a state's code, S = Q E entries of a
 map's, C chunk size, H heads, D width, U hidden units.

@@ -1,4 +1,4 @@
-"""A product of two matrices by two layers and a ReLU (lemma 1, appendix C).
+"""A product of two matrices by two layers and a ReLU (lemma 1, section 7.2).
 
 The paper's matrices are binary; ours are maps of states, whose rows may also
 be written in the codes of `codes`. One-hot codes make the two the same.
@@ -16,7 +16,7 @@ def first_layer(codes_QxE: np.ndarray) -> np.ndarray:
   Unit (i, e, k), in this order, is 1 if the first map sends i to k and entry e
   of the code of where the second sends k is 1. With m ones in a code it is
   ReLU(ones shared by A_i and the code of k, plus B_ke, less m), since at most
-  m - 1 are shared with the code of another state: for m = 1, eq. (6).
+  m - 1 are shared with the code of another state: for m = 1, eq. (3).
 
   Args:
     codes_QxE: Codes of the states, of equally many ones each.
@@ -37,12 +37,12 @@ def second_layer(codes_QxE: np.ndarray) -> np.ndarray:
 
 
 def get_w1(n: int) -> np.ndarray:
-  """Returns W1 of appendix C for n x n matrices, int [2 n^2, n^3]."""
+  """Returns W1 of appendix D for n x n matrices, int [2 n^2, n^3]."""
   return first_layer(np.eye(n, dtype=int))
 
 
 def get_w2(n: int) -> np.ndarray:
-  """Returns W2 of appendix C for n x n matrices, int [n^3, n^2]."""
+  """Returns W2 of appendix D for n x n matrices, int [n^3, n^2]."""
   return second_layer(np.eye(n, dtype=int))
 
 

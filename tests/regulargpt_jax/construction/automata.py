@@ -7,6 +7,7 @@ import numpy as np
 
 def run(transitions, start, tokens_BxT):
   """Returns the states after each symbol, [B, T]; -1 leaves the state."""
+  transitions = np.asarray(transitions)
   state_B = np.full(len(tokens_BxT), start)
   states = []
   for symbol_B in tokens_BxT.T:

@@ -34,7 +34,7 @@ def test_an_unknown_encoding_lists_the_known_ones():
 
 
 def test_flat_maps_are_the_papers():
-  """Eq. (4), row by row."""
+  """Eq. (2), row by row."""
   codes_QxE, _ = codes.state_codes(np.array([0, 1, 0]), 'one_hot')
   flat = codes.flat_maps(np.array([[1, 1, 0]]), codes_QxE)
   assert flat.tolist() == [[0, 1, 0, 0, 1, 0, 1, 0, 0]]

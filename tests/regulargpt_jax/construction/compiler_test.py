@@ -149,6 +149,14 @@ def test_long_strings(longest, paths):
   assert_exact(_random_minimal(rng, 6, num_states=4), tokens, paths)
 
 
+def test_a_million_symbols():
+  """PARITY of two strings that differ in the first symbol only."""
+  tokens = np.random.default_rng(0).integers(2, size=(2, 2**20))
+  tokens[1] = tokens[0]
+  tokens[1, 0] ^= 1
+  assert_exact([([[0, 1], [1, 0]], 0, None)], tokens, ['reduce'])
+
+
 @pytest.mark.parametrize(
   ('chunk_size', 'encoding'),
   [(2, 'binary'), (3, 'one_hot'), (4, 'binary'), (7, 'one_hot')],
