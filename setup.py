@@ -30,11 +30,13 @@ setuptools.setup(
     'numpy',
     'optax>=0.2.5',
     'orbax-checkpoint',
+    'scikit-learn',
+    'scipy',
     'tensorboardX',
     'tqdm',
   ],
   extras_require={
-    'test': ['hypothesis', 'pytest', 'pytest-xdist', 'ruff', 'scipy'],
+    'test': ['hypothesis', 'pytest', 'pytest-xdist', 'ruff'],
     'text': [
       'array-record',
       'grain',

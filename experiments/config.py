@@ -103,7 +103,9 @@ class Experiment:
     {}, 'JSON: arguments of the curriculum, as {"tau": 0.9}; `seed` is one.'
   )
   batch_size: int = _option(128, 'Strings per training step.', minimum=1)
-  training_steps: int = _option(1000, 'Training steps.', minimum=1)
+  training_steps: int = _option(
+    1000, 'Training steps; 0 for a model that launch.compile made.', minimum=0
+  )
   learning_rate: float = _option(1e-3, 'Peak learning rate of Adam.')
   schedule: str = _option(
     'constant',

@@ -110,7 +110,10 @@ def _title(experiment: config_lib.Experiment) -> str:
   else:
     task = experiment.task_module or experiment.task
   params = ', '.join(f'{k} = {v}' for k, v in experiment.task_params.items())
-  return f'{experiment.architecture} on {task}' + (params and f' ({params})')
+  made = '' if experiment.training_steps else 'compiled '
+  return f'{made}{experiment.architecture} on {task}' + (
+    params and f' ({params})'
+  )
 
 
 def _picture(
@@ -120,9 +123,10 @@ def _picture(
   figure = figure_lib.Figure(figsize=(7, 3.5), layout='constrained')
   axes = figure.subplots()
   trained = min(longest_trained(experiment), len(accuracies))
-  axes.axvspan(
-    0.5, trained + 0.5, color='0.85', label=f'trained on up to {trained}'
-  )
+  if experiment.training_steps:
+    axes.axvspan(
+      0.5, trained + 0.5, color='0.85', label=f'trained on up to {trained}'
+    )
   axes.axhline(chance, color='0.4', linestyle=':', label='chance')
   axes.plot(
     range(1, len(accuracies) + 1),

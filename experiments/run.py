@@ -37,11 +37,13 @@ def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
     OSError: If a file cannot be written, no checkpoint can be read, or another
       process is using the folder.
   """
+  if not experiment.training_steps:
+    raise ValueError('training_steps must be at least 1, got 0.')
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
   builders.make_curriculum(experiment)  # Fails now, or never.
   data.check(task, experiment.sequence_length)
-  with _locked(workdir):
+  with locked(workdir):
     config_lib.claim_workdir(experiment, workdir)
     params = training.train(experiment, workdir, task, model)
     _evaluate_and_report(experiment, task, model, params, workdir)
@@ -133,7 +135,7 @@ def _evaluate_and_report(
 
 
 @contextlib.contextmanager
-def _locked(workdir: str):
+def locked(workdir: str):
   """Makes a folder and keeps a second process out of it."""
   os.makedirs(workdir, exist_ok=True)
   descriptor = os.open(workdir, os.O_RDONLY)

@@ -25,6 +25,8 @@ class TransformerConfig:
     num_heads: Number of attention heads, H.
     widening_factor: Width of the feed-forward layer, in units of D.
     norm: Layer norm before ('pre') or after ('post') each sublayer, or 'none'.
+    residual: Whether a sublayer's output is added to its input; without, it
+      takes its place (as in section 7.2).
     activation: Of the feed-forward layer, 'relu' or 'gelu' (tanh form).
     attention_bias: Whether query, key, value and output projections have one.
     scale_embedding: Whether embeddings are multiplied by sqrt(D).
@@ -44,6 +46,7 @@ class TransformerConfig:
   num_heads: int = 8
   widening_factor: int = 4
   norm: str = 'post'
+  residual: bool = True
   activation: str = 'relu'
   attention_bias: bool = False
   scale_embedding: bool = True

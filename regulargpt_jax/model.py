@@ -383,6 +383,32 @@ class RegularGPT(transformer.Transformer):
       length *= c.chunk_size
     return tables
 
+  def level(
+    self, x_BxnxD: jax.Array, present_Bxn: jax.Array
+  ) -> tuple[jax.Array, jax.Array]:
+    """Goes up one level of the tree: the K blocks, and C times fewer positions.
+
+    Args:
+      x_BxnxD: The level's input.
+      present_Bxn: False before the start of a string, where `x` is not read.
+
+    Returns:
+      States [B, ceil(n / C), D], and which of them are of any symbol.
+    """
+    *inner, last = self.blocks
+    for block in inner:
+      x_BxnxD = self._padded(x_BxnxD, present_Bxn)
+      x_BxnxD, _ = block.windowed(
+        x_BxnxD, self._pad(), present_Bxn, 1, self.deterministic
+      )
+    x_BxnxCxD = self._in_chunks(x_BxnxD, 0)
+    present_BxnxC = self._in_chunks(present_Bxn, False)
+    x_BxnxCxD = self._padded(x_BxnxCxD, present_BxnxC)
+    x_BxnxD = last.chunked(
+      x_BxnxCxD, self._visible(present_BxnxC), self.deterministic
+    )
+    return x_BxnxD, present_BxnxC[..., -1]
+
   def _reduce(self, tokens_BxT, num_levels_B, max_levels, tables):
     """A tree: level l keeps the positions T - 1 - i * C^(l + 1)."""
     c = self.config
@@ -403,19 +429,7 @@ class RegularGPT(transformer.Transformer):
     if first_level == 0:
       x_BxnxD = self.dropout(x_BxnxD, self.deterministic)
     for level in range(first_level, max_levels):
-      *inner, last = self.blocks
-      for block in inner:
-        x_BxnxD = self._padded(x_BxnxD, present_Bxn)
-        x_BxnxD, _ = block.windowed(
-          x_BxnxD, self._pad(), present_Bxn, 1, self.deterministic
-        )
-      x_BxnxCxD = self._in_chunks(x_BxnxD, 0)
-      present_BxnxC = self._in_chunks(present_Bxn, False)
-      x_BxnxCxD = self._padded(x_BxnxCxD, present_BxnxC)
-      x_BxnxD = last.chunked(
-        x_BxnxCxD, self._visible(present_BxnxC), self.deterministic
-      )
-      present_Bxn = present_BxnxC[..., -1]
+      x_BxnxD, present_Bxn = self.level(x_BxnxD, present_Bxn)
       answer_BxD = self._answer(level, num_levels_B, x_BxnxD[:, -1], answer_BxD)
     return answer_BxD
 

@@ -104,17 +104,20 @@ class Block(nn.Module):
     }[self.config.activation]
     out = self.projection(out_NxHxd.reshape(*out_NxHxd.shape[:-2], -1))
     self.sow('intermediates', 'attention', out)
-    h = x_NxD + self.dropout(out, deterministic)
+    h = self._joined(x_NxD, self.dropout(out, deterministic))
     if norm == 'post':
       h = self.attention_norm(h)
     ffn = self.ffn_norm(h) if norm == 'pre' else h
     ffn = self.ffn_out(activation(self.ffn_in(ffn)))
     self.sow('intermediates', 'ffn', ffn)
-    h = h + self.dropout(ffn, deterministic)
+    h = self._joined(h, self.dropout(ffn, deterministic))
     if norm == 'post':
       h = self.ffn_norm(h)
     self.sow('intermediates', 'output', h)
     return h
+
+  def _joined(self, x_NxD, out_NxD):
+    return x_NxD + out_NxD if self.config.residual else out_NxD
 
 
 class Transformer(nn.Module):

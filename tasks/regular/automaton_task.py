@@ -6,12 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tasks import random_symbols, task
+from tasks import random_symbols
 from tasks.regular import automaton as automaton_lib
-from tasks.regular import random_walk
+from tasks.regular import random_walk, regular_task
 
 
-class AutomatonTask(task.TokenTask):
+class AutomatonTask(regular_task.RegularTask):
   """Is a string in an automaton's language, or which state does it reach?
 
   Membership answers 1 if it is in the language, else 0. Half of a batch (the
@@ -63,6 +63,14 @@ class AutomatonTask(task.TokenTask):
   def input_symbols(self) -> Sequence[str]:
     """See base class."""
     return self.automaton.alphabet
+
+  @property
+  def machine(self) -> regular_task.MooreMachine:
+    """See base class."""
+    a = self.automaton
+    is_state = self._target == 'state'
+    outputs = np.arange(len(a.accepting)) if is_state else a.accepting
+    return regular_task.make_machine(a.transitions, a.start, outputs)
 
   def wanted_classes(
     self, batch_size: int, length: int | jax.Array, width: int

@@ -1,13 +1,15 @@
 """Cycle Navigation."""
 
 import jax.numpy as jnp
+import numpy as np
 
 from tasks import random_symbols, task
+from tasks.regular import regular_task
 
 _CYCLE_LENGTH = 5
 
 
-class CycleNavigation(task.TokenTask):
+class CycleNavigation(regular_task.RegularTask):
   """Where does a walk on a cycle of five positions end?
 
   Symbols 0, 1, 2 are the steps -1, 0, +1; the walk starts at position 0.
@@ -20,6 +22,13 @@ class CycleNavigation(task.TokenTask):
   input_size = 3
   input_symbols = tuple('-0+')
   output_size = _CYCLE_LENGTH
+
+  @property
+  def machine(self):
+    """See base class; the state is the position."""
+    position = np.arange(_CYCLE_LENGTH)
+    after = [(position + step) % _CYCLE_LENGTH for step in (-1, 0, 1)]
+    return regular_task.make_machine(np.stack(after, -1), 0, position)
 
   def sample_tokens(self, rng, batch_size, length, width):
     """See base class; steps are uniform."""

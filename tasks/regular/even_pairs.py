@@ -3,9 +3,10 @@
 import jax.numpy as jnp
 
 from tasks import random_symbols, task
+from tasks.regular import regular_task
 
 
-class EvenPairs(task.TokenTask):
+class EvenPairs(regular_task.RegularTask):
   """Is the number of pairs 01 and 10 in a binary string even?
 
   Answers 0 if it is, else 1.
@@ -17,6 +18,13 @@ class EvenPairs(task.TokenTask):
 
   input_size = 2
   output_size = 2
+
+  @property
+  def machine(self):
+    """See base class; the state is the first and the last symbol."""
+    # 0 is the start, 1 + 2 * first + last any other.
+    transitions = [(1, 4), (1, 2), (1, 2), (3, 4), (3, 4)]
+    return regular_task.make_machine(transitions, 0, [0, 0, 1, 1, 0])
 
   def sample_tokens(self, rng, batch_size, length, width):
     """See base class; symbols are uniform."""

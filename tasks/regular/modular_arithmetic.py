@@ -2,15 +2,17 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from tasks import composition, random_symbols, task
+from tasks.regular import regular_task
 
 _MODULUS = 5
 _PLUS, _MINUS, _TIMES = 5, 6, 7
 _NUM_OPERATORS = 3
 
 
-class ModularArithmetic(task.TokenTask):
+class ModularArithmetic(regular_task.RegularTask):
   """What is the value, modulo 5, of a sum and product of digits?
 
   Symbols 0 to 4 are digits, 5 '+', 6 '-', 7 '*', and 8 a blank that is never
@@ -34,6 +36,31 @@ class ModularArithmetic(task.TokenTask):
         operator and its digit (as in the RegularGPT authors' runs).
     """
     self._leading_plus = leading_plus
+
+  @property
+  def machine(self):
+    """See base class; the state is the sum of finished terms, and the term.
+
+    A digit multiplies the term; '+' and '-' add the term to the sum and begin
+    the next with 1 or -1, which a first digit without '+' finds there too.
+    Strings that are no expressions have a value here that means nothing.
+    """
+    total, term = np.divmod(np.arange(_MODULUS**2), _MODULUS)
+
+    def state(total, term):
+      return total % _MODULUS * _MODULUS + term % _MODULUS
+
+    after = [
+      *(state(total, term * digit) for digit in range(_MODULUS)),
+      state(total + term, 1),
+      state(total + term, -1),
+      *[state(total, term)] * 2,  # '*' and the blank.
+    ]
+    return regular_task.make_machine(
+      np.stack(after, -1),
+      start=state(0, 0 if self._leading_plus else 1),
+      outputs=(total + term) % _MODULUS,
+    )
 
   def input_length(self, length):
     """See base class."""

@@ -3,9 +3,10 @@
 import jax
 
 from tasks import task
+from tasks.regular import regular_task
 
 
-class ParityCheck(task.TokenTask):
+class ParityCheck(regular_task.RegularTask):
   """Is the number of 1s in a binary string even?
 
   Answers 0 if it is, else 1.
@@ -32,6 +33,11 @@ class ParityCheck(task.TokenTask):
     if not 0.0 <= probability <= 1.0:
       raise ValueError(f'probability must be in [0, 1], got {probability}.')
     self._probability = probability
+
+  @property
+  def machine(self):
+    """See base class; the state is the parity."""
+    return regular_task.make_machine([(0, 1), (1, 0)], 0, [0, 1])
 
   def sample_tokens(self, rng, batch_size, length, width):
     """See base class."""

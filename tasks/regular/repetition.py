@@ -4,7 +4,7 @@ A length has at most one positive, which either sampler draws.
 """
 
 from tasks.regular import automaton as automaton_lib
-from tasks.regular import language
+from tasks.regular import language, regular_task
 
 
 def _repetition(repeated: str, alphabet: str) -> automaton_lib.Automaton:
@@ -23,6 +23,12 @@ def _repetition(repeated: str, alphabet: str) -> automaton_lib.Automaton:
   )
 
 
+def _machine_with_b(repeated: str) -> regular_task.MooreMachine:
+  """Returns the machine that knows the symbol b too, which is never sampled."""
+  a = _repetition(repeated, 'ab')
+  return regular_task.make_machine(a.transitions, a.start, a.accepting)
+
+
 class AA(language.Language):
   """Is the length of a string of a's even?
 
@@ -37,6 +43,7 @@ class AA(language.Language):
 
   input_size = 2
   automaton = _repetition('aa', 'a')
+  machine = _machine_with_b('aa')
 
 
 class AAAA(language.Language):
@@ -53,6 +60,7 @@ class AAAA(language.Language):
 
   input_size = 2
   automaton = _repetition('aaaa', 'a')
+  machine = _machine_with_b('aaaa')
 
 
 class ABAB(language.Language):

@@ -312,7 +312,7 @@ def test_nothing_but_damaged_checkpoints_is_an_error(tmp_path):
 
 
 def test_a_second_process_is_kept_out(tmp_path):
-  with run._locked(str(tmp_path)), pytest.raises(OSError, match='Another'):
+  with run.locked(str(tmp_path)), pytest.raises(OSError, match='Another'):
     run.train_and_evaluate(_TINY, str(tmp_path))
 
 

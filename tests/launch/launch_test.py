@@ -198,6 +198,7 @@ def test_no_space_left_is_one_line_and_nothing_half_written(tmp_path):
   [
     ('train', [field.name for field in dataclasses.fields(config.Experiment)]),
     ('evaluate', ['output_dir', 'task_params', 'max_range_test_length']),
+    ('compile', ['workdir', 'encoding', 'regex', 'automaton', 'chunk_size']),
     ('describe', ['task', 'regex', 'automaton', 'task_module']),
   ],
 )
@@ -233,3 +234,32 @@ def test_regex_and_automaton_from_the_command_line(tmp_path):
   )
   assert status == 0, stderr
   assert 'score' in stdout
+
+
+def test_compile_writes_a_workdir_that_evaluates_to_one(tmp_path):
+  workdir = tmp_path / 'run'
+  status, _, stderr = _run(
+    'compile',
+    '--regex=(01|10)*',
+    '--max_range_test_length=60',
+    '--range_test_batch_size=8',
+    f'--workdir={workdir}',
+  )
+  assert status == 0, stderr
+  assert 'Compiled 4 states' in stderr
+  status, stdout, stderr = _run('evaluate', f'--workdir={workdir}')
+  assert status == 0, stderr
+  assert 'compiled regular_gpt on the regex (01|10)*' in stdout
+  results = json.loads((workdir / 'range_evaluation.json').read_text())
+  assert set(results['accuracy'].values()) == {1.0}
+
+
+def test_compile_without_an_automaton_is_one_clear_line(tmp_path):
+  workdir = tmp_path / 'run'
+  status, _, stderr = _run(
+    'compile', '--task=reverse_string', f'--workdir={workdir}'
+  )
+  assert status == 1
+  assert 'no automaton' in _last_line(stderr)
+  assert 'Traceback' not in stderr
+  assert not workdir.exists()

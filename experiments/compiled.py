@@ -1,0 +1,70 @@
+"""A workdir whose model was built for its task, and not trained."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+from experiments import builders, constants, progress, run, training
+from experiments import checkpoints as checkpoints_lib
+from experiments import config as config_lib
+from regulargpt_jax import construction
+from regulargpt_jax.construction import compiler
+from tasks.regular import regular_task
+
+
+def compile_task(
+  experiment: config_lib.Experiment, workdir: str, encoding: str
+) -> None:
+  """Writes a RegularGPT that is right on every string of a regular task.
+
+  The folder is that of a run after 0 steps, and is read as any other.
+
+  Args:
+    experiment: Says the task and the chunk size, and on what to evaluate.
+    workdir: The folder, made if it does not exist.
+    encoding: See `construction.compile_automaton`.
+
+  Raises:
+    ValueError: If the task is not regular, its automaton is too large, or the
+      folder holds another experiment.
+    OSError: If a file cannot be written, or another process is using the
+      folder.
+  """
+  task = builders.make_task(experiment)
+  if not isinstance(task, regular_task.RegularTask):
+    regular = [k for k, v in constants.TASK_LEVELS.items() if v == 'regular']
+    raise ValueError(
+      f'{type(task).__name__} has no automaton; the tasks that have one are'
+      f' {", ".join(sorted(regular))}, and any --regex or --automaton.'
+    )
+  config, params = construction.compile_automaton(
+    *task.machine, experiment.chunk_size, encoding
+  )
+  experiment = dataclasses.replace(
+    experiment,
+    training_steps=0,
+    thickness=config.thickness,
+    embedding_dim=config.embedding_dim,
+    num_heads=config.num_heads,
+    architecture_params={
+      name: getattr(config, name)
+      for name in ('widening_factor', 'norm', 'residual', 'scale_embedding')
+    },
+  )
+  model = builders.make_model(experiment, task)
+  state = training.init_state(model, training.make_runs(experiment))
+  state = state.replace(
+    params=jax.tree.map(lambda x: jnp.array(x)[None], params)
+  )
+  with run.locked(workdir):
+    config_lib.claim_workdir(experiment, workdir)
+    checkpoints = checkpoints_lib.Checkpoints(workdir)
+    checkpoints.save(0, state)
+    checkpoints.close()
+  hidden = config.widening_factor * config.embedding_dim
+  progress.say(
+    f'Compiled {len(task.machine.outputs)} states: D = {config.embedding_dim},'
+    f' K = {config.thickness}, H = {config.num_heads}, {hidden} hidden units,'
+    f' {compiler.num_parameters(config):,} parameters, in {workdir}.'
+  )

@@ -1,0 +1,114 @@
+"""Compiled workdirs, and every regular task of the benchmark."""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+
+from experiments import (
+  builders,
+  compiled,
+  config,
+  constants,
+  range_evaluation,
+  run,
+)
+from regulargpt_jax import construction
+from regulargpt_jax import model as model_lib
+from tests.tasks import checks
+
+REGULAR = [k for k, v in constants.TASK_LEVELS.items() if v == 'regular']
+# 25 states; a third of the hidden units.
+BINARY = ('modular_arithmetic',)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 3))
+def _answers(config, params, tokens, path):
+  return model_lib.RegularGPT(config).apply(params, tokens, path)
+
+
+@pytest.mark.parametrize('name', REGULAR)
+def test_every_regular_task_is_solved_exactly(name):
+  task = constants.TASK_BUILDERS[name]()
+  gpt, params = construction.compile_automaton(
+    *task.machine, encoding='binary' if name in BINARY else 'one_hot'
+  )
+
+  def assert_right(lengths, width, paths):
+    tokens = np.concatenate(
+      [checks.sample(task, n, n, width, batch_size=4) for n in lengths]
+    )
+    expected = np.eye(task.output_size)[checks.solve(task, tokens)]
+    for path in paths:
+      logits = _answers(gpt, params, tokens, path)
+      last = logits if path == 'reduce' else logits[:, -1]
+      np.testing.assert_array_equal(last, expected)
+
+  assert_right((1, 2, 3, 10, 39, 255), 256, ['reduce'])
+  assert_right((1, 9, 16), 17, ['scan', 'reference'])
+
+
+_SMALL = {'max_range_test_length': 20, 'range_test_batch_size': 16}
+EXPERIMENTS = {
+  'default': config.Experiment(**_SMALL),
+  'regex': config.Experiment(regex='(01|10)*', chunk_size=3, **_SMALL),
+  'state': config.Experiment(regex='(aa|b)*', alphabet='ab', target='state'),
+}
+
+
+@pytest.mark.parametrize('name', EXPERIMENTS)
+def test_a_workdir_is_read_as_any_other(name, tmp_path):
+  workdir = str(tmp_path / 'run')
+  wanted = EXPERIMENTS[name]
+  compiled.compile_task(wanted, workdir, 'one_hot')
+  experiment, task, model, params = run.load(workdir)
+  assert experiment.training_steps == 0
+  for field in ('task', 'regex', 'target', 'chunk_size'):
+    assert getattr(experiment, field) == getattr(wanted, field)
+  one = jax.tree.map(lambda x: x[0], params)
+  assert {x.shape[0] for x in jax.tree.leaves(params)} == {1}
+  tokens = checks.sample(task, 0, 20, 32)
+  logits = jax.jit(model.apply)(one, tokens, None)
+  np.testing.assert_array_equal(
+    logits, np.eye(task.output_size)[checks.solve(task, tokens)]
+  )
+  # The same again is no other experiment.
+  compiled.compile_task(wanted, workdir, 'one_hot')
+  if name == 'default':
+    with pytest.raises(ValueError, match='chunk_size=2 there, 4 here'):
+      compiled.compile_task(
+        config.replaced(wanted, chunk_size=4), workdir, 'one_hot'
+      )
+    accuracies = range_evaluation.evaluate(experiment, task, model, params)
+    assert accuracies.shape == (1, 20)
+    assert (accuracies == 1.0).all()
+
+
+def test_a_task_without_an_automaton_lists_those_with_one(tmp_path):
+  experiment = config.Experiment(task='reverse_string')
+  with pytest.raises(ValueError, match=r'ReverseString .* parity_check'):
+    compiled.compile_task(experiment, str(tmp_path / 'run'), 'one_hot')
+  assert not (tmp_path / 'run').exists()
+
+
+def test_training_needs_a_step(tmp_path):
+  experiment = config.replaced(config.Experiment(), training_steps=0)
+  with pytest.raises(ValueError, match='at least 1'):
+    run.train_and_evaluate(experiment, str(tmp_path / 'run'))
+  assert not (tmp_path / 'run').exists()
+
+
+def test_builders_take_what_the_compiler_chose(tmp_path):
+  """The same configuration, so that no parameter is read differently."""
+  workdir = str(tmp_path / 'run')
+  compiled.compile_task(config.Experiment(chunk_size=3), workdir, 'one_hot')
+  experiment, task, _, params = run.load(workdir)
+  gpt, own = construction.compile_automaton(*task.machine, chunk_size=3)
+  assert (gpt.embedding_dim, gpt.num_heads, gpt.thickness) == (
+    experiment.embedding_dim,
+    experiment.num_heads,
+    experiment.thickness,
+  )
+  jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[0], b), params, own)
+  assert builders.make_model(experiment, task).bucket_base == 3
