@@ -46,6 +46,8 @@ class Model:
       arrays, or None.
     bucket_base: Widths of buckets are powers of it.
     sub_batch_size: Strings to test on at a time; None for any number.
+    config: Of a `RegularGPT` that reads the input alone, whose parameters are
+      those of `init`; None for any other model.
   """
 
   init: Callable[[chex.PRNGKey], chex.ArrayTree]
@@ -53,6 +55,7 @@ class Model:
   share: Callable[[chex.ArrayTree, int], Any]
   bucket_base: int = 2
   sub_batch_size: int | None = None
+  config: regular_gpt_config.RegularGPTConfig | None = None
 
 
 def make_regular_gpt(
@@ -134,7 +137,7 @@ def make_regular_gpt(
       params, num_symbols, max_rows=max_rows, method=module.tabulate
     )
 
-  return Model(init, apply, share, bucket_base=config.chunk_size)
+  return Model(init, apply, share, bucket_base=config.chunk_size, config=config)
 
 
 # What the benchmark's example runs with; `architecture_params` replaces it.

@@ -1,0 +1,69 @@
+"""Analyses of one untrained model, from its parameters to the pictures.
+
+python -m benchmarks.analysis
+"""
+
+import contextlib
+import io
+import tempfile
+import time
+
+from absl import app, flags
+
+from benchmarks import timing
+from experiments import builders, config, training
+from experiments.analysis import attention, clusters, receptive_field
+from experiments.analysis import subject as subject_lib
+
+_DIM = flags.DEFINE_integer('embedding_dim', 256, 'Width of the model.')
+_TASK = flags.DEFINE_string('task', 'parity_check', 'Whose strings to run.')
+_NUM_STRINGS = flags.DEFINE_integer('num_strings', 128, 'Strings.')
+_LENGTH = flags.DEFINE_integer('length', 500, 'Length of the strings.')
+_MAX_CLUSTERS = 64
+
+
+def main(argv):
+  """Prints the seconds that each analysis takes, compilation included."""
+  if len(argv) > 1:
+    raise app.UsageError('Unexpected arguments.')
+  experiment = config.Experiment(task=_TASK.value, embedding_dim=_DIM.value)
+  task = builders.make_task(experiment)
+  model = builders.make_model(experiment, task)
+  state = training.init_state(model, training.make_runs(experiment))
+  subject = subject_lib.make(experiment, task, model, state.params, 'memory')
+  sizes = (_NUM_STRINGS.value, _LENGTH.value)
+  string = '01' * 32
+  rows, total = [], 0.0
+  with tempfile.TemporaryDirectory() as folder:
+    for name, analyze in (
+      (
+        'clusters',
+        lambda: clusters.analyze(subject, folder, *sizes, _MAX_CLUSTERS),
+      ),
+      (
+        'receptive_field',
+        lambda: receptive_field.analyze(subject, folder, *sizes),
+      ),
+      (
+        'attention',
+        lambda: attention.analyze(
+          subject, folder, string, *sizes, _MAX_CLUSTERS
+        ),
+      ),
+    ):
+      start = time.perf_counter()
+      with contextlib.redirect_stdout(io.StringIO()):
+        analyze()
+      seconds = time.perf_counter() - start
+      total += seconds
+      rows.append([name, f'{seconds:.1f}'])
+  timing.print_table(
+    f'Analyses of {_TASK.value}, D = {_DIM.value}, {sizes[0]} strings of length'
+    f' {sizes[1]}, compilation included',
+    ['analysis', 's'],
+    [*rows, ['all', f'{total:.1f}']],
+  )
+
+
+if __name__ == '__main__':
+  app.run(main)

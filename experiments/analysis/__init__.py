@@ -1,0 +1,41 @@
+"""Looking inside a trained model: everything reads checkpoints."""
+
+from experiments.analysis import attention, clusters, receptive_field
+from experiments.analysis import subject as subject_lib
+
+NAMES = ('clusters', 'receptive_field', 'attention')
+
+
+def analyze(
+  workdir: str,
+  name: str,
+  string: str | None,
+  num_strings: int,
+  length: int,
+  max_clusters: int,
+) -> None:
+  """Runs an analysis and writes its results into the workdir.
+
+  Args:
+    workdir: Of a trained RegularGPT.
+    name: Of `NAMES`.
+    string: What 'attention' looks at; the others take none.
+    num_strings: Strings of the task to run.
+    length: Of the strings.
+    max_clusters: Most clusters to look for.
+
+  Raises:
+    ValueError: If the workdir holds another model, or an argument is wrong.
+    OSError: If there is no good checkpoint, or a file cannot be written.
+  """
+  if (name == 'attention') != (string is not None):
+    raise ValueError('--string is for --analysis=attention, which needs it.')
+  subject = subject_lib.load(workdir)
+  if name == 'clusters':
+    clusters.analyze(subject, workdir, num_strings, length, max_clusters)
+  elif name == 'receptive_field':
+    receptive_field.analyze(subject, workdir, num_strings, length)
+  else:
+    attention.analyze(
+      subject, workdir, string, num_strings, length, max_clusters
+    )

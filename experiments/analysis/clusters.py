@@ -1,0 +1,268 @@
+"""Figure 4: do the outputs of all levels cluster by transition?
+
+The paper shows o^(l)_i of all levels, the vector that the next level and the
+readout read (W_o o of section 6.2): behind the residual sum and the norm, not
+the feed-forward's summand alone. We take the positions that the answer uses,
+the tree of `reduce`. At the others, the last levels compose a few symbols with
+nothing but padding again and again, which no answer asked of the model.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import matplotlib
+from matplotlib import figure as figure_lib
+import numpy as np
+from sklearn import decomposition, metrics
+
+from experiments.analysis import outputs, pictures
+from experiments.analysis import subject as subject_lib
+from regulargpt_jax.analysis import clusters, tree
+
+# Outputs that the clusters are found from, and that are drawn.
+_SAMPLE_SIZE = 2000
+_MAX_IN_LEGEND = 12
+# Maps of more states than this are numbered in the legend, not written out.
+_MAX_STATES_WRITTEN = 8
+
+
+class Nodes(NamedTuple):
+  """Outputs of many strings' nodes and what is known of them.
+
+  Letters: N nodes of all levels, S of them sampled evenly from the levels, D
+  width, Q states, M distinct maps.
+
+  Attributes:
+    tokens: The strings, [B, T].
+    outputs: Of the nodes by level, [B, n, D].
+    clusters: The clusters.
+    number: N.
+    sample: Outputs that the clusters were found from.
+    level: Their levels.
+    label: Their clusters.
+    true_map: Their true transitions, rows of `maps`; None if the task has no
+      machine, like those below.
+    maps: The true transitions that occur.
+    map_of_cluster: The row that most of a cluster's nodes have, [k].
+    rand_index: Adjusted Rand index of clusters and true transitions, all N.
+  """
+
+  tokens: np.ndarray
+  outputs: list[np.ndarray]
+  clusters: clusters.Clusters
+  number: int
+  sample: np.ndarray
+  level: np.ndarray
+  label: np.ndarray
+  true_map: np.ndarray | None
+  maps: np.ndarray | None
+  map_of_cluster: np.ndarray | None
+  rand_index: float | None
+
+
+def find(
+  subject: subject_lib.Subject,
+  num_strings: int,
+  lengths: Sequence[int],
+  max_clusters: int,
+) -> Nodes:
+  """Returns the clusters of a model's outputs on strings of its task.
+
+  Args:
+    subject: What to look at.
+    num_strings: Strings of each length.
+    lengths: Of the strings.
+    max_clusters: Most clusters to look for.
+
+  Raises:
+    ValueError: If there are too few strings, or they are too short.
+  """
+  chunk_size = subject.config.chunk_size
+  if num_strings < 1:
+    raise ValueError(f'num_strings must be at least 1, got {num_strings}.')
+  if max_clusters < 2:
+    raise ValueError(f'max_clusters must be at least 2, got {max_clusters}.')
+  if max(lengths) <= chunk_size**2:
+    raise ValueError(
+      f'Strings of length {max(lengths)} are too short to tell clusters apart:'
+      f' with chunk_size {chunk_size}, at least {chunk_size**2 + 1} symbols are'
+      ' needed, which give three levels.'
+    )
+  tokens = np.concatenate(
+    [x for x, _ in subject_lib.sample(subject, num_strings, lengths)]
+  )
+  trace = tree.trace(subject.config, subject.params, tokens)
+  used = tree.used(tokens, chunk_size)
+
+  def flat(levels):
+    return np.concatenate(
+      [x[mask] for x, mask in zip(levels, used, strict=True)]
+    )
+
+  output_NxD = flat(trace.outputs)
+  level_N = flat([np.full(m.shape, level) for level, m in enumerate(used)])
+  rng = np.random.default_rng(subject.experiment.seed)
+  sample_S = clusters.even_sample(level_N, _SAMPLE_SIZE, rng)
+  found = clusters.find(output_NxD[sample_S], max_clusters)
+  label_N = clusters.nearest(found.centers, output_NxD)
+  true_S = maps_MxQ = map_of_cluster = rand_index = None
+  if subject.machine is not None:
+    maps = tree.true_maps(subject.machine.transitions, tokens, chunk_size)
+    maps_MxQ, true_N = np.unique(flat(maps), axis=0, return_inverse=True)
+    true_N = true_N.reshape(-1)
+    counts = metrics.cluster.contingency_matrix(label_N, true_N)
+    map_of_cluster = np.zeros(len(found.centers), int)
+    map_of_cluster[np.unique(label_N)] = counts.argmax(-1)
+    rand_index = float(metrics.adjusted_rand_score(true_N, label_N))
+    true_S = true_N[sample_S]
+  return Nodes(
+    tokens,
+    trace.outputs,
+    found,
+    len(label_N),
+    output_NxD[sample_S],
+    level_N[sample_S],
+    label_N[sample_S],
+    true_S,
+    maps_MxQ,
+    map_of_cluster,
+    rand_index,
+  )
+
+
+def analyze(
+  subject: subject_lib.Subject,
+  workdir: str,
+  num_strings: int,
+  length: int,
+  max_clusters: int,
+) -> None:
+  """Writes `clusters.json`, `.npz` and `.png`, and prints the numbers.
+
+  Args:
+    subject: What to look at.
+    workdir: Where to write.
+    num_strings: How many strings of the task to run.
+    length: Of the strings.
+    max_clusters: Most clusters to look for.
+
+  Raises:
+    ValueError: If there are too few strings, or they are too short.
+  """
+  nodes = find(subject, num_strings, [length], max_clusters)
+  found = nodes.clusters
+  pca = decomposition.PCA(2)
+  plane_Sx2 = pca.fit_transform(nodes.sample)
+  number = len(found.centers)
+  results = {
+    'num_clusters': number,
+    'num_true_transitions': None if nodes.maps is None else len(nodes.maps),
+    'adjusted_rand_index': nodes.rand_index,
+    'silhouette': found.silhouette_by_number.get(number),
+    'gap': found.gap if np.isfinite(found.gap) else None,
+    'silhouette_by_number': found.silhouette_by_number,
+    'gap_by_number': found.gap_by_number,
+    'explained_variance': pca.explained_variance_ratio_.tolist(),
+    'num_strings': num_strings,
+    'length': length,
+    'num_outputs': nodes.number,
+  }
+  rows = [
+    ('outputs, of all levels', nodes.number),
+    ('clusters found', number),
+    ('gap, 1 if there are none', found.gap),
+  ]
+  if number in found.silhouette_by_number:
+    rows.append(('silhouette', found.silhouette_by_number[number]))
+  if nodes.maps is not None:
+    rows += [
+      ('true transitions that occur', len(nodes.maps)),
+      ('adjusted Rand index', nodes.rand_index),
+    ]
+  print(outputs.table(f'clusters of outputs on {subject.name}', rows))
+  if number == max_clusters:
+    print('As many as were looked for: try a larger --max_clusters.')
+  arrays = {
+    'output': nodes.sample,
+    'plane': plane_Sx2,
+    'level': nodes.level,
+    'cluster': nodes.label,
+    'center': found.centers,
+  }
+  if nodes.maps is not None:
+    arrays |= {'true_transition': nodes.true_map, 'maps': nodes.maps}
+  figure = _picture(
+    subject, nodes, plane_Sx2, pca.explained_variance_ratio_, length
+  )
+  outputs.save(subject, workdir, 'clusters', results, arrays, figure)
+
+
+def map_name(maps_MxQ: np.ndarray, number: int) -> str:
+  """Returns how a transition is written: where it sends states 0, 1, ..."""
+  if maps_MxQ.shape[1] > _MAX_STATES_WRITTEN:
+    return f'transition {number}'
+  return ' '.join(map(str, maps_MxQ[number]))
+
+
+def _picture(
+  subject, nodes: Nodes, plane_Sx2, shares, length: int
+) -> figure_lib.Figure:
+  """Returns the outputs in the plane, by level and by true transition."""
+  figure = figure_lib.Figure(figsize=(11, 4), layout='constrained')
+  by_level, by_kind = figure.subplots(1, 2)
+  figure.suptitle(
+    f'Outputs of all levels on {subject.name}, strings of length {length}'
+  )
+  num_levels = nodes.level.max() + 1
+  shades = matplotlib.colormaps['viridis']
+  # Levels coincide: a level's rings are larger than those of the levels below,
+  # and behind them.
+  for level in range(num_levels):
+    is_here_S = nodes.level == level
+    by_level.scatter(
+      *plane_Sx2[is_here_S].T,
+      s=8 + 14 * level,
+      facecolors='none',
+      edgecolors=[shades(0.9 * level / max(num_levels - 1, 1))],
+      zorder=2 + num_levels - level,
+      label=f'{level}, {subject.config.chunk_size ** (level + 1)}',
+    )
+  if nodes.maps is None:
+    kinds, title = nodes.label, 'by the cluster found'
+    names = [str(c) for c in range(len(nodes.clusters.centers))]
+    what = 'cluster'
+  else:
+    kinds, title = nodes.true_map, 'by the true transition'
+    names = [map_name(nodes.maps, m) for m in range(len(nodes.maps))]
+    num_states = nodes.maps.shape[1]
+    what = 'states 0, 1, ... go to'
+    if num_states > _MAX_STATES_WRITTEN:
+      what = f'of {num_states} states'
+  if len(names) > _MAX_IN_LEGEND:
+    what += f'\n(first {_MAX_IN_LEGEND} of {len(names)})'
+  for kind in np.unique(kinds):
+    by_kind.scatter(
+      *plane_Sx2[kinds == kind].T,
+      s=28,
+      alpha=0.6,
+      linewidths=0,
+      **pictures.style(kind),
+      label=names[kind] if kind < _MAX_IN_LEGEND else None,
+    )
+  for axes, heading in (
+    (by_level, 'level, symbols\ncovered, at most'),
+    (by_kind, what),
+  ):
+    # Distances in the plane are those of the outputs.
+    axes.set_aspect('equal', 'datalim')
+    axes.set_xlabel(f'first component ({shares[0]:.0%} of the variance)')
+    axes.legend(
+      title=heading,
+      fontsize='small',
+      title_fontsize='small',
+      loc='center left',
+      bbox_to_anchor=(1, 0.5),
+    )
+  by_level.set(title='by level', ylabel=f'second component ({shares[1]:.0%})')
+  by_kind.set_title(title)
+  return figure

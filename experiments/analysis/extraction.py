@@ -1,0 +1,225 @@
+"""An automaton out of a trained model, checked against it."""
+
+import json
+import os
+
+import jax
+import numpy as np
+
+from experiments import files, progress
+from experiments.analysis import clusters, outputs
+from experiments.analysis import subject as subject_lib
+from regulargpt_jax import model
+from regulargpt_jax.analysis import clusters as clusters_lib
+from regulargpt_jax.analysis import extraction, tree
+from regulargpt_jax.construction import minimization
+from tasks import task as task_lib
+
+Machine = tuple[np.ndarray, int, np.ndarray]
+
+# Below this share of nodes that are the product of their children, what the
+# table says is not what the model does.
+_MIN_COMPOSED = 0.99
+NAME = 'automaton'
+
+
+def extract(
+  workdir: str,
+  num_strings: int,
+  length: int,
+  max_clusters: int,
+  max_test_length: int,
+) -> None:
+  """Extracts the automaton of a trained model.
+
+  Writes `automaton.json`, which `launch.train --automaton` reads,
+  `automaton.dot` for graphviz, and `extraction.json`, the numbers; prints all
+  three.
+
+  Args:
+    workdir: Of a trained RegularGPT.
+    num_strings: Strings of the task to find clusters from, and to test on at
+      each length.
+    length: Of the longest of the former; all lengths from 1 are used.
+    max_clusters: Most clusters to look for.
+    max_test_length: The automaton is compared with the model on strings of 1 to
+      this many symbols.
+
+  Raises:
+    ValueError: If the workdir holds another model, an argument is wrong, or the
+      model's clusters do not compose.
+    OSError: If there is no good checkpoint, or a file cannot be written.
+  """
+  if max_test_length < 1:
+    raise ValueError(
+      f'max_test_length must be positive, got {max_test_length}.'
+    )
+  subject = subject_lib.load(workdir)
+  nodes = clusters.find(
+    subject, num_strings, range(1, length + 1), max_clusters
+  )
+  # Symbols that the task never samples were never trained.
+  symbols_U = np.setdiff1d(nodes.tokens, [task_lib.NO_SYMBOL])
+  composition = extraction.compose(
+    subject.config, subject.params, nodes.clusters, symbols_U, max_clusters
+  )
+  share_composed = _share_composed(subject, nodes, composition, symbols_U)
+  num_clusters = len(composition.centers)
+  if share_composed < _MIN_COMPOSED:
+    raise ValueError(
+      f'No automaton can be extracted: the {num_clusters} clusters found do not'
+      f' compose. Only {share_composed:.1%} of the outputs are in the cluster'
+      f' that their parts compose to; {_MIN_COMPOSED:.0%} are needed. The model'
+      ' may not be trained enough, or need more --max_clusters.'
+    )
+  machine = extraction.machine(composition)
+  extracted = _smallest(machine)
+  agreement = _agreement(
+    subject, machine, symbols_U, num_strings, max_test_length
+  )
+  results = {
+    'num_clusters': num_clusters,
+    'share_composed': share_composed,
+    'num_states': len(extracted[2]),
+    'classes': extracted[2].tolist(),
+    'agreement_with_model': agreement,
+    'max_test_length': max_test_length,
+    'strings_per_length': num_strings,
+  }
+  rows = [
+    ('clusters found', num_clusters),
+    ('outputs that their parts compose to, share', share_composed),
+    ('states of the minimal automaton', len(extracted[2])),
+    (f'agreement with the model, lengths 1..{max_test_length}', agreement),
+  ]
+  if subject.machine is not None:
+    transitions, start, classes = subject.machine
+    difference = extraction.shortest_difference(
+      extracted, (transitions[:, symbols_U], start, classes)
+    )
+    results['is_equivalent_to_task'] = difference is None
+    verdict = 'yes'
+    if difference is not None:
+      separator = ' ' if max(map(len, subject.symbols)) > 1 else ''
+      string = separator.join(subject.symbols[symbols_U[v]] for v in difference)
+      results['shortest_difference'] = string
+      verdict = f'no, not on {string}'
+    rows.append(("equivalent to the task's own automaton", verdict))
+  fields = _to_json(subject, extracted, symbols_U)
+  dot = _to_dot(fields)
+  path = os.path.join(workdir, NAME)
+  text = json.dumps(fields, indent=2) + '\n'
+  files.write_atomically(path + '.json', text)
+  files.write_atomically(path + '.dot', dot)
+  outputs.save_results(subject, workdir, 'extraction', results)
+  print(outputs.table(f'automaton of the model on {subject.name}', rows))
+  print(text + dot + f'automaton: {path}.json, {path}.dot')
+
+
+def _share_composed(subject, nodes, composition, symbols_U) -> float:
+  chunk_size = subject.config.chunk_size
+  used = tree.used(nodes.tokens, chunk_size)
+  labels = [
+    np.where(mask, clusters_lib.nearest(composition.centers, x), -1)
+    for x, mask in zip(nodes.outputs, used, strict=True)
+  ]
+  symbols = np.searchsorted(symbols_U, nodes.tokens)
+  symbols = np.where(nodes.tokens < 0, -1, symbols)
+  return extraction.share_composed(composition, symbols, labels, chunk_size)
+
+
+def _smallest(machine: Machine) -> Machine:
+  """Returns the minimal machine.
+
+  The model has no answer to the empty string, so that the start's class is
+  free: we take one that lets the start be one of the other states, if any does.
+  """
+  transitions, start, classes = machine
+  candidates = []
+  for start_class in np.unique(classes[:start]):
+    with_class = np.append(classes[:start], start_class)
+    candidates.append(minimization.minimal(transitions, start, with_class))
+  return min(candidates, key=lambda candidate: len(candidate[2]))
+
+
+def _agreement(
+  subject: subject_lib.Subject,
+  machine: Machine,
+  symbols_U: np.ndarray,
+  num_strings: int,
+  max_length: int,
+) -> float:
+  """Returns the share of strings that a machine and the model answer alike.
+
+  Args:
+    subject: The model, and the task that the strings are of.
+    machine: Over the symbols in use.
+    symbols_U: Those; strings with others count as answered differently.
+    num_strings: Of each length.
+    max_length: Lengths are 1 to this.
+  """
+  transitions, start, classes = machine
+  apply = jax.jit(model.RegularGPT(subject.config).apply)
+  symbol_V = np.zeros(subject.task.input_size, int)
+  symbol_V[symbols_U] = np.arange(len(symbols_U))
+  lengths = range(1, max_length + 1)
+  num_alike = 0
+  with progress.timed(f'Comparing with the model on lengths 1..{max_length}'):
+    for tokens, _ in subject_lib.sample(subject, num_strings, lengths):
+      state_B = np.full(num_strings, start)
+      for token_B in tokens.T:
+        after_B = transitions[state_B, symbol_V[token_B]]
+        state_B = np.where(token_B < 0, state_B, after_B)
+      answer_B = np.asarray(apply(subject.params, tokens)).argmax(-1)
+      is_known_B = np.isin(tokens, [task_lib.NO_SYMBOL, *symbols_U]).all(-1)
+      num_alike += (is_known_B & (classes[state_B] == answer_B)).sum()
+  return float(num_alike / (num_strings * max_length))
+
+
+def _to_json(
+  subject: subject_lib.Subject, machine: Machine, used_U: np.ndarray
+) -> dict:
+  """Returns what `automaton_reading.from_json` reads.
+
+  States are numbered by their answers where no two have the same, so that
+  `--target=state` asks the task's own question; else breadth first. Those that
+  answer anything but 0 are accepting.
+  """
+  transitions, start, classes = machine
+  order = np.arange(len(classes))
+  if set(classes.tolist()) == set(order.tolist()):
+    order = np.argsort(classes)
+  name = {int(state): str(i) for i, state in enumerate(order)}
+  alphabet = [subject.symbols[v] for v in used_U]
+  return {
+    'alphabet': alphabet,
+    'states': [name[q] for q in order.tolist()],
+    'start': name[start],
+    'accepting': [name[q] for q in order.tolist() if classes[q]],
+    'transitions': {
+      name[q]: {
+        symbol: name[following]
+        for symbol, following in zip(
+          alphabet, transitions[q].tolist(), strict=True
+        )
+      }
+      for q in order.tolist()
+    },
+  }
+
+
+def _to_dot(fields: dict) -> str:
+  """Returns graphviz source of an automaton: accepting states doubly ringed."""
+  lines = ['digraph automaton {', '  rankdir=LR;', '  "" [shape=point];']
+  for state in fields['states']:
+    shape = 'doublecircle' if state in fields['accepting'] else 'circle'
+    lines.append(f'  {json.dumps(state)} [shape={shape}];')
+  lines.append(f'  "" -> {json.dumps(fields["start"])};')
+  for state, row in fields['transitions'].items():
+    for following in dict.fromkeys(row.values()):
+      symbols = ', '.join(s for s, to in row.items() if to == following)
+      lines.append(
+        f'  {json.dumps(state)} -> {json.dumps(following)}'
+        f' [label={json.dumps(symbols)}];'
+      )
+  return '\n'.join([*lines, '}']) + '\n'

@@ -1,0 +1,69 @@
+"""What every analysis leaves in the workdir: JSON, arrays, and a picture."""
+
+import dataclasses
+import io
+import json
+import os
+from typing import Any
+
+from matplotlib import figure as figure_lib
+import numpy as np
+
+from experiments import config as config_lib
+from experiments import files
+from experiments.analysis import subject as subject_lib
+
+
+def save(
+  subject: subject_lib.Subject,
+  workdir: str,
+  name: str,
+  results: dict[str, Any],
+  arrays: dict[str, np.ndarray],
+  figure: figure_lib.Figure,
+) -> None:
+  """Writes `name`.json, .npz and .png, and says where the picture is.
+
+  Args:
+    subject: What was looked at.
+    workdir: Its folder.
+    name: Of the analysis.
+    results: What is to be read: numbers and lists of them.
+    arrays: What can be computed with.
+    figure: The picture.
+  """
+  save_results(subject, workdir, name, results)
+  path = os.path.join(workdir, name)
+  buffer = io.BytesIO()
+  np.savez_compressed(buffer, **arrays)
+  files.write_atomically(path + '.npz', buffer.getvalue())
+  buffer = io.BytesIO()
+  figure.savefig(buffer, format='png', dpi=150)
+  files.write_atomically(path + '.png', buffer.getvalue())
+  print(f'picture: {path}.png')
+
+
+def save_results(
+  subject: subject_lib.Subject,
+  workdir: str,
+  name: str,
+  results: dict[str, Any],
+) -> None:
+  """Writes `name`.json, with what the results depend on."""
+  contents = {
+    **results,
+    'experiment': dataclasses.asdict(subject.experiment),
+    'environment': config_lib.environment(),
+  }
+  path = os.path.join(workdir, name)
+  files.write_atomically(path + '.json', json.dumps(contents, indent=2) + '\n')
+
+
+def table(title: str, rows: list[tuple[str, Any]]) -> str:
+  """Returns a title and named values, one a line."""
+  width = max(len(title) - 8, *(len(name) for name, _ in rows))
+  lines = [title, '-' * (width + 8)]
+  for name, value in rows:
+    shown = f'{value:.4f}' if isinstance(value, float) else str(value)
+    lines.append(f'{name:{width}}  {shown}')
+  return '\n'.join(lines)

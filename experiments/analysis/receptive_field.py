@@ -1,0 +1,109 @@
+"""Figure 5: how far back the answer looks, by cumulative gradients."""
+
+from matplotlib import figure as figure_lib
+import numpy as np
+
+from experiments.analysis import outputs
+from experiments.analysis import subject as subject_lib
+from regulargpt_jax.analysis import receptive_field
+
+# The band around the mean: between these percentiles of the strings.
+_BAND = (10, 90)
+
+
+def analyze(
+  subject: subject_lib.Subject, workdir: str, num_strings: int, length: int
+) -> None:
+  """Writes `receptive_field.json`, `.npz` and `.png`, prints the numbers.
+
+  What is differentiated is the log-odds of the answer that the model gives.
+
+  Args:
+    subject: What to look at.
+    workdir: Where to write.
+    num_strings: How many strings of the task to run.
+    length: Of the strings.
+
+  Raises:
+    ValueError: If there are too few strings, or they are too short, or no
+      answer depends on any symbol.
+  """
+  if num_strings < 1:
+    raise ValueError(f'num_strings must be at least 1, got {num_strings}.')
+  if length < 2:
+    raise ValueError(f'Strings must have at least 2 symbols, got {length}.')
+  tokens, _ = next(subject_lib.sample(subject, num_strings, [length]))
+  apply = receptive_field.of_embeddings(
+    subject.config, subject.params, 'reduce'
+  )
+
+  def score(x_TxD):
+    logits = apply(x_TxD)
+    return receptive_field.log_odds(logits, logits.argmax())
+
+  embedding_VxD = subject.params['params']['embedding']
+  share_BxT = np.asarray(
+    receptive_field.cumulative_gradient(score, embedding_VxD[tokens])
+  )
+  has_gradient_B = np.isfinite(share_BxT).all(-1)
+  if not has_gradient_B.any():
+    raise ValueError('The gradient is 0: no answer depends on any symbol.')
+  share_BxT = share_BxT[has_gradient_B]
+  mean_T = share_BxT.mean(0)
+  low_T, high_T = np.percentile(share_BxT, _BAND, axis=0)
+  of_position = np.diff(share_BxT, prepend=0.0)
+  num_symbols = len(mean_T)
+  results = {
+    'share_of_latest_half': float(mean_T[(num_symbols - 1) // 2]),
+    'positions_for_half': int((mean_T < 0.5).sum()) + 1,
+    'positions_for_nine_tenths': int((mean_T < 0.9).sum()) + 1,
+    'share_of_positions_seen': float((of_position > 0).mean()),
+    'num_strings': len(share_BxT),
+    'num_strings_without_gradient': int((~has_gradient_B).sum()),
+    'length': num_symbols,
+    'mean': mean_T.tolist(),
+  }
+  rows = [
+    ('strings, of length', f'{len(share_BxT)}, {num_symbols}'),
+    ('positions with a gradient, share', results['share_of_positions_seen']),
+    ('gradient on the most recent half', results['share_of_latest_half']),
+    ('most recent positions with half', results['positions_for_half']),
+    ('with nine tenths', results['positions_for_nine_tenths']),
+  ]
+  print(outputs.table(f'receptive field on {subject.name}', rows))
+  figure = _picture(subject, mean_T, low_T, high_T)
+  arrays = {'cumulative': share_BxT, 'tokens': tokens[has_gradient_B]}
+  outputs.save(subject, workdir, 'receptive_field', results, arrays, figure)
+
+
+def _picture(subject, mean_T, low_T, high_T) -> figure_lib.Figure:
+  """Returns the curve as in Figure 5: from the right, the latest, upwards."""
+  num_symbols = len(mean_T)
+  position_T = np.arange(num_symbols, 0, -1)
+  figure = figure_lib.Figure(figsize=(7, 3.8), layout='constrained')
+  axes = figure.subplots()
+  axes.fill_between(
+    position_T,
+    low_T,
+    high_T,
+    color='#56B4E9',
+    alpha=0.5,
+    label=f'{_BAND[0]}th to {_BAND[1]}th percentile of strings',
+  )
+  axes.plot(position_T, mean_T, color='#0072B2', label='mean')
+  axes.plot(
+    [1, num_symbols],
+    [1, 1 / num_symbols],
+    color='0.3',
+    linestyle=':',
+    label='every position alike',
+  )
+  axes.set(
+    title=f'Receptive field of the answer on {subject.name}',
+    xlabel='position in the string (the most recent on the right)',
+    ylabel='cumulative gradient norm',
+    xlim=(1, num_symbols),
+    ylim=(0, 1.02),
+  )
+  axes.legend()
+  return figure

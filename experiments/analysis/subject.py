@@ -1,0 +1,123 @@
+"""What an analysis looks at: a trained model, its task, and strings of it."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import chex
+import jax
+import numpy as np
+
+from experiments import config as config_lib
+from experiments import data, run
+from regulargpt_jax import config as regular_gpt_config
+from tasks import task as task_lib
+from tasks.regular import regular_task
+
+
+class Subject(NamedTuple):
+  """A trained RegularGPT that gives one answer to a string.
+
+  Attributes:
+    experiment: What it was trained for.
+    task: Its task.
+    config: Of the model.
+    params: Its parameters, {'params': ...}, of the first run.
+    symbols: The input symbols as people write them.
+    machine: The Moore machine that solves the task, None if none is known.
+    name: What was trained on what, for titles.
+  """
+
+  experiment: config_lib.Experiment
+  task: task_lib.GeneralizationTask
+  config: regular_gpt_config.RegularGPTConfig
+  params: chex.ArrayTree
+  symbols: list[str]
+  machine: regular_task.MooreMachine | None
+  name: str
+
+
+def load(workdir: str) -> Subject:
+  """Reads the newest checkpoint of a workdir.
+
+  Raises:
+    ValueError: If it holds no experiment, or another kind of model.
+    OSError: If it has no good checkpoint.
+  """
+  experiment = config_lib.load(workdir)
+  if experiment.architecture != 'regular_gpt':
+    raise ValueError(
+      f'{workdir} holds a model of architecture {experiment.architecture};'
+      ' this needs regular_gpt.'
+    )
+  return make(*run.load(workdir), where=workdir)
+
+
+def make(experiment, task, model, params, where: str) -> Subject:
+  """Returns the subject of what `run.load` gives."""
+  if model.config is None:
+    raise ValueError(
+      f'The model in {where} reads more than its input; this needs a task with'
+      ' a single output, without computation tokens or autoregression.'
+    )
+  symbols = [str(symbol) for symbol in range(task.input_size)]
+  if isinstance(task, task_lib.TokenTask):
+    symbols = list(task.input_symbols)
+  # A symbol that the task never samples may have no name.
+  symbols += [str(v) for v in range(len(symbols), task.input_size)]
+  name = experiment.task_module or experiment.task
+  if experiment.regex:
+    name = f'the regex {experiment.regex}'
+  elif experiment.automaton:
+    name = 'an automaton'
+  is_regular = isinstance(task, regular_task.RegularTask)
+  return Subject(
+    experiment,
+    task,
+    model.config,
+    jax.tree.map(lambda x: x[0], params),
+    symbols,
+    task.machine if is_regular else None,
+    name,
+  )
+
+
+def sample(
+  subject: Subject, num_strings: int, lengths: Sequence[int]
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+  """Yields, for each length, strings of the task and the right answers.
+
+  Strings [B, T] are right-aligned in the width that the longest need; a task
+  may have other numbers of symbols than the lengths asked for. Answers [B].
+  """
+  task, seed = subject.task, subject.experiment.seed
+  width = max(data.input_length(task, length) for length in lengths)
+  source = data.make_source(task, num_strings, [width])
+  batch = jax.jit(source.batch, static_argnums=2)
+  steps = ((length, length) for length in lengths)
+  for length, (_, host_data) in zip(
+    lengths, source.stream([seed], steps), strict=True
+  ):
+    if source.run_axis is not None:
+      host_data = jax.tree.map(lambda x: x[0], host_data)
+    rng = jax.random.fold_in(jax.random.key(seed), length)
+    tokens, target = batch(rng, host_data, width)
+    yield np.asarray(tokens), np.asarray(target).argmax(-1)
+
+
+def parse(subject: Subject, string: str) -> np.ndarray:
+  """Returns the tokens of a string as people write it, [T].
+
+  Symbols of more than one character are separated by spaces.
+
+  Raises:
+    ValueError: If a symbol is unknown.
+  """
+  is_spaced = max(map(len, subject.symbols)) > 1
+  symbols = string.split() if is_spaced else string.replace(' ', '')
+  for position, symbol in enumerate(symbols):
+    if symbol not in subject.symbols:
+      raise ValueError(
+        f'Symbol {symbol!r} at position {position} of the string is not one of'
+        f' {" ".join(subject.symbols)}.'
+      )
+  return np.array([subject.symbols.index(s) for s in symbols], np.int32)

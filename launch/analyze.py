@@ -1,0 +1,54 @@
+"""Looks inside a trained RegularGPT (section 6 of the paper).
+
+python -m launch.analyze --workdir=runs/default --analysis=clusters
+"""
+
+from absl import flags
+
+from experiments import analysis
+from launch import flag_lib
+
+_WORKDIR = flags.DEFINE_string(
+  'workdir',
+  None,
+  'Folder of the trained run; the results go there too.',
+  required=True,
+)
+_ANALYSIS = flags.DEFINE_enum(
+  'analysis',
+  None,
+  analysis.NAMES,
+  'clusters: do the outputs of all levels cluster by transition (Figure 4)?'
+  ' receptive_field: how far back does the answer look (Figure 5)? attention:'
+  ' which positions feed which, on one string?',
+  required=True,
+)
+_STRING = flags.DEFINE_string(
+  'string',
+  None,
+  'What to look at the attention on, as 0110; symbols of several characters are'
+  ' separated by spaces.',
+)
+_NUM_STRINGS = flags.DEFINE_integer(
+  'num_strings', 128, 'Strings of the task to run.'
+)
+_LENGTH = flags.DEFINE_integer('length', 500, 'Length of those strings.')
+_MAX_CLUSTERS = flags.DEFINE_integer(
+  'max_clusters', 64, 'Most clusters to look for.'
+)
+
+
+def main() -> None:
+  """Analyzes."""
+  analysis.analyze(
+    _WORKDIR.value,
+    _ANALYSIS.value,
+    _STRING.value,
+    num_strings=_NUM_STRINGS.value,
+    length=_LENGTH.value,
+    max_clusters=_MAX_CLUSTERS.value,
+  )
+
+
+if __name__ == '__main__':
+  flag_lib.run(main)

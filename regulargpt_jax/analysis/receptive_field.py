@@ -1,0 +1,90 @@
+"""What an output depends on, by cumulative gradients (section 6.4).
+
+The tool is Chi et al.'s (2022, "Dissecting Transformer Length Extrapolation via
+the Lens of Receptive Field Analysis"), the paper's reference for Figure 5.
+
+Letters: B batch, T length, D width, V symbols.
+"""
+
+from collections.abc import Callable
+import dataclasses
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from regulargpt_jax import config as config_lib
+from regulargpt_jax import model
+
+# Strings whose gradients are computed at a time.
+_BATCH_SIZE = 32
+
+
+def cumulative_gradient(
+  score: Callable[[jax.Array], jax.Array], x_BxTxD: jax.Array
+) -> jax.Array:
+  """Returns the share of the gradient that falls on the latest positions.
+
+  Args:
+    score: Maps embeddings [T, D] to a scalar.
+    x_BxTxD: Embeddings of strings of one length.
+
+  Returns:
+    [B, T]: entry i is the sum of the norms of the gradient with respect to the
+    embeddings of the i + 1 most recent positions, over the sum of all; so it
+    rises to 1. NaN where the gradient is 0 everywhere.
+  """
+
+  def of_string(x_TxD):
+    norm_T = jnp.linalg.norm(jax.grad(score)(x_TxD), axis=-1)
+    return jnp.cumsum(norm_T[::-1]) / jnp.sum(norm_T)
+
+  return jax.jit(lambda x: jax.lax.map(of_string, x, batch_size=_BATCH_SIZE))(
+    x_BxTxD
+  )
+
+
+def of_embeddings(
+  config: config_lib.RegularGPTConfig, params: chex.ArrayTree, path: str
+) -> Callable[[jax.Array], jax.Array]:
+  """Returns RegularGPT as a function of embeddings.
+
+  It is the model itself, for a vocabulary in which every position has a symbol
+  of its own.
+
+  Args:
+    config: Of the model.
+    params: Its parameters, {'params': ...}.
+    path: 'scan' or 'reduce'.
+
+  Returns:
+    A function from embeddings [T, D], as `params` has them (not multiplied by
+    sqrt(D)), to logits, [T, V] or [V].
+  """
+
+  def apply(x_TxD):
+    changed = {**params['params'], 'embedding': x_TxD}
+    if config.tie_embedding:
+      kernel_DxV = params['params']['embedding'].T
+      zeros_V = jnp.zeros(kernel_DxV.shape[1])
+      changed['readout'] = {'kernel': kernel_DxV, 'bias': zeros_V}
+    module = model.RegularGPT(
+      dataclasses.replace(
+        config, vocab_size=x_TxD.shape[0], tie_embedding=False
+      )
+    )
+    tokens_1xT = jnp.arange(x_TxD.shape[0])[None]
+    return module.apply({'params': changed}, tokens_1xT, path)[0]
+
+  return apply
+
+
+def log_odds(logits_V: jax.Array, symbol: jax.Array) -> jax.Array:
+  """Returns log(p / (1 - p)) of a symbol's probability p.
+
+  Its gradient is that of log p, over 1 - p: normalised, the two are the same,
+  but where p rounds to 1 this one is still not 0.
+  """
+  is_symbol_V = jnp.arange(logits_V.shape[-1]) == symbol
+  others = jnp.where(is_symbol_V, -jnp.inf, logits_V)
+  return logits_V[symbol] - jax.nn.logsumexp(others)

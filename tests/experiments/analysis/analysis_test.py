@@ -1,0 +1,233 @@
+"""Analyses of models whose true answer is known: compiled ones."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from experiments import analysis, compiled, config, run
+from experiments.analysis import attention, extraction, subject
+from regulargpt_jax.analysis import tree
+from tasks.regular import automaton_reading
+
+_SIZES = {'num_strings': 8, 'length': 21, 'max_clusters': 40}
+_TINY = {
+  'embedding_dim': 8,
+  'num_heads': 2,
+  'sequence_length': 5,
+  'batch_size': 4,
+  'training_steps': 1,
+  'max_range_test_length': 3,
+  'range_test_batch_size': 2,
+}
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+  return tmp_path_factory.mktemp('analysis')
+
+
+@pytest.fixture(scope='module')
+def cycle(folder):
+  return _compiled(folder / 'cycle', task='cycle_navigation')
+
+
+@pytest.fixture(scope='module')
+def regex(folder):
+  return _compiled(folder / 'regex', regex='(01|10)*', chunk_size=3)
+
+
+def _compiled(workdir, **fields):
+  compiled.compile_task(config.Experiment(**fields), str(workdir), 'one_hot')
+  return workdir
+
+
+@pytest.fixture(scope='module')
+def untrained(folder):
+  workdir = folder / 'untrained'
+  experiment = config.Experiment(task='cycle_navigation', **_TINY)
+  run.train_and_evaluate(experiment, str(workdir))
+  return workdir
+
+
+def _results(workdir, name):
+  results = json.loads((workdir / f'{name}.json').read_text())
+  assert (workdir / f'{name}.png').stat().st_size > 10_000
+  return results, np.load(workdir / f'{name}.npz')
+
+
+@pytest.mark.parametrize('name', ['cycle', 'regex'])
+def test_clusters_of_a_compiled_model_are_the_true_maps(name, request, capsys):
+  workdir = request.getfixturevalue(name)
+  analysis.analyze(str(workdir), 'clusters', None, **_SIZES)
+  results, arrays = _results(workdir, 'clusters')
+  machine = subject.load(str(workdir)).machine
+  occurring = {tuple(row) for row in arrays['maps'].tolist()}
+  assert results['num_clusters'] == len(occurring)
+  assert results['num_true_transitions'] == len(occurring)
+  assert results['adjusted_rand_index'] == 1.0
+  assert occurring <= _reachable_maps(machine.transitions)
+  if name == 'cycle':
+    assert len(occurring) == 5
+  assert 'adjusted Rand index' in capsys.readouterr().out
+  # What is saved of each output belongs together.
+  pairs = set(zip(arrays['cluster'], arrays['true_transition'], strict=True))
+  assert len(pairs) == len(occurring)
+
+
+def _reachable_maps(transitions):
+  """Returns all maps that strings of one symbol or more have."""
+  symbols = [tuple(column) for column in transitions.T.tolist()]
+  found = list(dict.fromkeys(symbols))
+  for one in found:  # Grows while new maps are met.
+    for symbol in symbols:
+      both = tuple(symbol[q] for q in one)
+      if both not in found:
+        found.append(both)
+  return set(found)
+
+
+def test_the_receptive_field_of_a_compiled_model_covers_all(cycle):
+  analysis.analyze(str(cycle), 'receptive_field', None, **_SIZES)
+  results, arrays = _results(cycle, 'receptive_field')
+  assert results['share_of_positions_seen'] == 1.0
+  share_BxT = arrays['cumulative']
+  assert share_BxT.shape == (8, 21)
+  np.testing.assert_allclose(share_BxT[:, -1], 1.0, atol=1e-5)
+  assert (np.diff(share_BxT) > 0).all()
+
+
+def test_attention_of_a_compiled_model(cycle):
+  analysis.analyze(str(cycle), 'attention', '++0-+', **_SIZES)
+  results, arrays = _results(cycle, 'attention')
+  assert results['answer'] == results['right_answer'] == 2
+  assert results['first_wrong'] is None
+  assert 'every node is its true transition' in results['verdict']
+  # Each head looks at one of the two positions, as r says.
+  looks_at = np.eye(2)[np.asarray(results['r']).argmax(-1)]
+  np.testing.assert_array_equal(arrays['weights_1'][0], looks_at)
+  assert sorted(looks_at.argmax(-1)) == [0, 1]
+
+
+def test_attention_of_an_untrained_model_says_where_it_goes_wrong(untrained):
+  strings = [s * 7 for s in ('+', '-', '0')]
+  verdicts = []
+  for string in strings:
+    analysis.analyze(str(untrained), 'attention', string, **_SIZES)
+    results, _ = _results(untrained, 'attention')
+    is_right = results['answer'] == results['right_answer']
+    assert results['verdict'].startswith('Right' if is_right else 'Wrong')
+    verdicts.append(results['first_wrong'])
+  assert any(verdicts)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(2, 4))
+def test_blame_is_a_wrong_node_with_right_children(seed, length, chunk_size):
+  rng = np.random.default_rng(seed)
+  spans = tree.spans(length, chunk_size)
+  is_wrong = [rng.random(len(span)) < 0.6 for span in spans]
+  found = attention.find_blame(is_wrong, chunk_size)
+  if not is_wrong[-1][0]:
+    assert found.level is None
+    return
+  assert is_wrong[found.level][found.node]
+  first, end = spans[found.level][found.node]
+  for level in range(found.level, len(spans)):
+    # All nodes above it, up to the root, are wrong.
+    for above, span in zip(is_wrong[level], spans[level], strict=True):
+      if span[0] <= first and end <= span[1]:
+        assert above
+  if found.level:
+    for below, span in zip(
+      is_wrong[found.level - 1], spans[found.level - 1], strict=True
+    ):
+      if first <= span[0] and span[1] <= end:
+        assert not below
+
+
+_EXTRACTION = {**_SIZES, 'max_test_length': 12}
+
+
+@pytest.mark.parametrize('name', ['cycle', 'regex'])
+def test_extraction_gives_a_compiled_task_back(name, request, capsys):
+  workdir = request.getfixturevalue(name)
+  extraction.extract(str(workdir), **_EXTRACTION)
+  results = json.loads((workdir / 'extraction.json').read_text())
+  assert results['is_equivalent_to_task']
+  assert results['agreement_with_model'] == 1.0
+  machine = subject.load(str(workdir)).machine
+  found = automaton_reading.from_json(workdir / 'automaton.json')
+  assert len(found.accepting) == len(machine.outputs)
+  if name == 'cycle':
+    # Its states are the answers: training on them asks the same question.
+    np.testing.assert_array_equal(found.transitions, machine.transitions)
+    assert found.start == machine.start
+  dot = (workdir / 'automaton.dot').read_text()
+  assert dot in capsys.readouterr().out
+  assert dot.count('circle]') == len(machine.outputs)
+
+
+def test_extraction_of_an_untrained_model_fails(untrained):
+  with pytest.raises(ValueError, match='do not compose'):
+    extraction.extract(str(untrained), **_EXTRACTION)
+  assert not (untrained / 'automaton.json').exists()
+
+
+@pytest.mark.parametrize(
+  ('name', 'string', 'sizes', 'message'),
+  [
+    ('clusters', '01', {}, 'is for --analysis=attention'),
+    ('attention', None, {}, 'is for --analysis=attention'),
+    ('attention', '+x-', {}, "'x' at position 1"),
+    ('attention', '+', {}, '2 to 128 symbols'),
+    ('clusters', None, {'length': 4}, 'too short'),
+    ('clusters', None, {'num_strings': 0}, 'num_strings'),
+    ('clusters', None, {'max_clusters': 1}, 'max_clusters'),
+    ('receptive_field', None, {'length': 1}, 'at least 2'),
+  ],
+)
+def test_bad_arguments_are_explained(cycle, name, string, sizes, message):
+  with pytest.raises(ValueError, match=message):
+    analysis.analyze(str(cycle), name, string, **{**_SIZES, **sizes})
+
+
+def test_attention_needs_one_block_a_level(regex):
+  with pytest.raises(ValueError, match='thickness 1'):
+    analysis.analyze(str(regex), 'attention', '0110', **_SIZES)
+
+
+@pytest.mark.parametrize(
+  ('fields', 'message'),
+  [
+    ({'architecture': 'rnn'}, 'needs regular_gpt'),
+    ({'task': 'reverse_string'}, 'a single output'),
+  ],
+)
+def test_other_models_are_refused(fields, message, folder):
+  workdir = folder / message.replace(' ', '_')
+  fields = {
+    **fields,
+    'architecture_params': {'hidden_size': 4} if 'rnn' in str(fields) else {},
+  }
+  experiment = config.Experiment(**_TINY, **fields)
+  run.train_and_evaluate(experiment, str(workdir))
+  with pytest.raises(ValueError, match=message):
+    analysis.analyze(str(workdir), 'clusters', None, **_SIZES)
+
+
+@pytest.mark.slow
+def test_a_trained_model_is_read_exactly(folder):
+  """PARITY is two clusters (Figure 4), and comes back as its automaton."""
+  workdir = folder / 'trained'
+  run.train_and_evaluate(config.Experiment(), str(workdir))
+  analysis.analyze(
+    str(workdir), 'clusters', None, num_strings=128, length=500, max_clusters=64
+  )
+  results, _ = _results(workdir, 'clusters')
+  assert results['num_clusters'] == 2
+  assert results['adjusted_rand_index'] == 1.0
+  extraction.extract(str(workdir), **_EXTRACTION)
+  results = json.loads((workdir / 'extraction.json').read_text())
+  assert results['is_equivalent_to_task']

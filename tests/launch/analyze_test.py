@@ -1,0 +1,71 @@
+"""The commands that look inside a model, as a user runs them."""
+
+import json
+
+import pytest
+
+from experiments import compiled, config
+from tests.launch.launch_test import _run
+
+_FEW = ('--num_strings=4', '--length=9')
+
+
+@pytest.fixture(scope='module')
+def workdir(tmp_path_factory):
+  workdir = tmp_path_factory.mktemp('compiled') / 'run'
+  compiled.compile_task(config.Experiment(), str(workdir), 'one_hot')
+  return workdir
+
+
+def test_analyze_command(workdir):
+  status, stdout, stderr = _run(
+    'analyze',
+    f'--workdir={workdir}',
+    '--analysis=attention',
+    '--string=0110',
+    *_FEW,
+  )
+  assert status == 0, stderr
+  assert f'picture: {workdir}/attention.png' in stdout
+
+
+def test_extract_command_writes_what_train_reads(workdir):
+  status, stdout, stderr = _run('extract', f'--workdir={workdir}', *_FEW)
+  assert status == 0, stderr
+  assert 'digraph' in stdout
+  fields = json.loads((workdir / 'automaton.json').read_text())
+  assert fields['transitions']['0']['1'] == '1'
+  status, stdout, stderr = _run(
+    'describe', f'--automaton={workdir}/automaton.json'
+  )
+  assert status == 0, stderr
+
+
+@pytest.mark.parametrize(
+  ('command', 'flags', 'message'),
+  [
+    ('analyze', ('--analysis=attention', '--string=012'), "Symbol '2'"),
+    ('extract', ('--length=3',), 'too short'),
+  ],
+)
+def test_bad_input_is_one_line(command, flags, message, workdir):
+  status, _, stderr = _run(command, f'--workdir={workdir}', *flags)
+  assert status == 1
+  last = stderr.strip().splitlines()[-1]
+  assert last.startswith('Error: ')
+  assert message in last
+  assert 'Traceback' not in stderr
+
+
+@pytest.mark.parametrize(
+  ('command', 'names'),
+  [
+    ('analyze', ('workdir', 'analysis', 'string', 'num_strings', 'length')),
+    ('extract', ('workdir', 'length', 'max_clusters', 'max_test_length')),
+  ],
+)
+def test_help_names_every_flag(command, names):
+  _, stdout, _ = _run(command, '--help')
+  for name in names:
+    assert f'--{name}' in stdout
+  assert f'python -m launch.{command}' in stdout
