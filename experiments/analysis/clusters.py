@@ -1,7 +1,7 @@
 """Figure 4: do the outputs of all levels cluster by transition?
 
 The paper shows o^(l)_i of all levels, the vector that the next level and the
-readout read (W_o o of section 6.2): behind the residual sum and the norm, not
+readout read (W_o o of section 7.2): behind the residual sum and the norm, not
 the feed-forward's summand alone. We take the positions that the answer uses,
 the tree of `reduce`. At the others, the last levels compose a few symbols with
 nothing but padding again and again, which no answer asked of the model.
