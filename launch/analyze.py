@@ -1,4 +1,4 @@
-"""Looks inside a trained RegularGPT (section 6 of the paper).
+"""Looks inside a trained RegularGPT (section 7 of the paper).
 
 python -m launch.analyze --workdir=runs/default --analysis=clusters
 """

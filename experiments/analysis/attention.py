@@ -21,8 +21,9 @@ class Blame(NamedTuple):
   Attributes:
     is_wrong: Whether a node's cluster is not its true transition, by level
       [n].
-    level: Of the deepest wrong node below the root, None if the root is right.
-    node: Its number in the level.
+    level: Of the deepest wrong node that leads to the root by wrong nodes only;
+      None if the root is right.
+    node: Its number in the level, the first of several.
   """
 
   is_wrong: list[np.ndarray]
@@ -31,24 +32,27 @@ class Blame(NamedTuple):
 
 
 def find_blame(is_wrong: list[np.ndarray], chunk_size: int) -> Blame:
-  """Follows wrong nodes down from the root to one whose children are right.
+  """Follows wrong nodes down from the root as far as they go.
 
   Args:
     is_wrong: By level, [n].
     chunk_size: C.
   """
-  level, node = len(is_wrong) - 1, 0
-  if not is_wrong[level][node]:
+  level, wrong = len(is_wrong) - 1, [0]
+  if not is_wrong[level][0]:
     return Blame(is_wrong, None, None)
   while level:
     below = is_wrong[level - 1]
-    last = len(below) - 1 - chunk_size * (len(is_wrong[level]) - 1 - node)
-    children = range(max(last - chunk_size + 1, 0), last + 1)
-    wrong = [child for child in children if below[child]]
-    if not wrong:
+    # Numbered from the end, the children of i are C i to C i + C - 1.
+    parents = len(is_wrong[level]) - 1 - np.array(wrong)
+    is_child = np.isin(
+      (len(below) - 1 - np.arange(len(below))) // chunk_size, parents
+    )
+    children = np.flatnonzero(below & is_child).tolist()
+    if not children:
       break
-    level, node = level - 1, wrong[0]
-  return Blame(is_wrong, level, node)
+    level, wrong = level - 1, children
+  return Blame(is_wrong, level, wrong[0])
 
 
 def analyze(
@@ -100,7 +104,7 @@ def analyze(
     blame = find_blame(is_wrong, chunk_size)
   r_HxC = np.asarray(subject.params['params']['block_0']['position_bias'])
   weights_LxHxC = np.stack([w[0].mean(0) for w in trace.attention])
-  verdict = _verdict(answer, right, blame, spans, string)
+  verdict = _verdict(answer, right, blame, spans)
   print(f'attention on {subject.name}, string {string}')
   print('r by head (a line) and distance 0, 1, ... (a column):')
   for row in r_HxC:
@@ -134,19 +138,17 @@ def analyze(
   outputs.save(subject, workdir, 'attention', results, arrays, figure)
 
 
-def _verdict(answer, right, blame, spans, string) -> str:
+def _verdict(answer, right, blame, spans) -> str:
   """Returns a sentence about an answer."""
   if right is None:
     return 'No automaton of the task is known to compare with.'
   if blame.level is not None:
     first, after = spans[blame.level][blame.node]
-    where = (
-      f'level {blame.level}, positions {first} to {after - 1}, is the deepest'
-      ' node that is not its true transition'
-    )
+    where = f'level {blame.level}, positions {first} to {after - 1}'
     if answer == right:
-      return f'Right, although {where}.'
-    return f'Wrong, {right} is right; {where}.'
+      return f'Right, although wrong nodes lead to the root, from {where} on.'
+    parts = ', whose parts are right' if blame.level else ''
+    return f'Wrong, {right} is right. It first goes wrong at {where}{parts}.'
   if answer != right:
     return f'Wrong, {right} is right; the root is its true transition.'
   num_wrong = sum(int(wrong.sum()) for wrong in blame.is_wrong)
@@ -234,17 +236,17 @@ def _draw_tree(
   kind_k = np.arange(len(nodes.clusters.centers))
   if nodes.maps is not None:
     kind_k = nodes.map_of_cluster
-  for c in sorted(set(np.concatenate(labels)), key=lambda c: kind_k[c]):
-    name = f'cluster {c}'
+  for kind in np.unique(kind_k[np.concatenate(labels)]):
+    name = f'cluster {kind}'
     if nodes.maps is not None:
-      name = clusters.map_name(nodes.maps, nodes.map_of_cluster[c])
+      name = clusters.map_name(nodes.maps, kind)
     points = [
       (end - 1, level + 1)
       for level, (label_n, span_nx2) in enumerate(
         zip(labels, spans, strict=True)
       )
       for label, (_, end) in zip(label_n, span_nx2, strict=True)
-      if label == c
+      if kind_k[label] == kind
     ]
     axes.scatter(
       *zip(*points, strict=True),
@@ -252,7 +254,7 @@ def _draw_tree(
       edgecolors='black',
       zorder=3,
       label=name,
-      **pictures.style(kind_k[c]),
+      **pictures.style(kind),
     )
   if blame is not None:
     wrong = [
@@ -313,6 +315,7 @@ def _draw_tree(
     title=title,
     fontsize='small',
     title_fontsize='small',
+    markerscale=0.6,
     loc='center left',
     bbox_to_anchor=(1, 0.5),
   )

@@ -1,7 +1,7 @@
 """Figure 4: do the outputs of all levels cluster by transition?
 
 The paper shows o^(l)_i of all levels, the vector that the next level and the
-readout read (W_o o of section 6.2): behind the residual sum and the norm, not
+readout read (W_o o of section 7.2): behind the residual sum and the norm, not
 the feed-forward's summand alone. We take the positions that the answer uses,
 the tree of `reduce`. At the others, the last levels compose a few symbols with
 nothing but padding again and again, which no answer asked of the model.
@@ -15,6 +15,7 @@ from matplotlib import figure as figure_lib
 import numpy as np
 from sklearn import decomposition, metrics
 
+from experiments import progress
 from experiments.analysis import outputs, pictures
 from experiments.analysis import subject as subject_lib
 from regulargpt_jax.analysis import clusters, tree
@@ -91,7 +92,8 @@ def find(
   tokens = np.concatenate(
     [x for x, _ in subject_lib.sample(subject, num_strings, lengths)]
   )
-  trace = tree.trace(subject.config, subject.params, tokens)
+  with progress.timed(f'Running the model on {len(tokens)} strings'):
+    trace = tree.trace(subject.config, subject.params, tokens)
   used = tree.used(tokens, chunk_size)
 
   def flat(levels):
@@ -103,7 +105,8 @@ def find(
   level_N = flat([np.full(m.shape, level) for level, m in enumerate(used)])
   rng = np.random.default_rng(subject.experiment.seed)
   sample_S = clusters.even_sample(level_N, _SAMPLE_SIZE, rng)
-  found = clusters.find(output_NxD[sample_S], max_clusters)
+  with progress.timed(f'Finding clusters of {len(output_NxD)} outputs'):
+    found = clusters.find(output_NxD[sample_S], max_clusters)
   label_N = clusters.nearest(found.centers, output_NxD)
   true_S = maps_MxQ = map_of_cluster = rand_index = None
   if subject.machine is not None:

@@ -3,6 +3,7 @@
 from matplotlib import figure as figure_lib
 import numpy as np
 
+from experiments import progress
 from experiments.analysis import outputs
 from experiments.analysis import subject as subject_lib
 from regulargpt_jax.analysis import receptive_field
@@ -42,9 +43,10 @@ def analyze(
     return receptive_field.log_odds(logits, logits.argmax())
 
   embedding_VxD = subject.params['params']['embedding']
-  share_BxT = np.asarray(
-    receptive_field.cumulative_gradient(score, embedding_VxD[tokens])
-  )
+  with progress.timed(f'Gradients of {num_strings} answers'):
+    share_BxT = np.asarray(
+      receptive_field.cumulative_gradient(score, embedding_VxD[tokens])
+    )
   has_gradient_B = np.isfinite(share_BxT).all(-1)
   if not has_gradient_B.any():
     raise ValueError('The gradient is 0: no answer depends on any symbol.')

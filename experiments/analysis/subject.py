@@ -1,10 +1,12 @@
 """What an analysis looks at: a trained model, its task, and strings of it."""
 
 from collections.abc import Iterator, Sequence
+import dataclasses
 from typing import NamedTuple
 
 import chex
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from experiments import config as config_lib
@@ -20,7 +22,7 @@ class Subject(NamedTuple):
   Attributes:
     experiment: What it was trained for.
     task: Its task.
-    config: Of the model.
+    config: Of the model, to compute in float32 whatever it was trained in.
     params: Its parameters, {'params': ...}, of the first run.
     symbols: The input symbols as people write them.
     machine: The Moore machine that solves the task, None if none is known.
@@ -73,7 +75,8 @@ def make(experiment, task, model, params, where: str) -> Subject:
   return Subject(
     experiment,
     task,
-    model.config,
+    # Parameters are float32 always, and not every CPU computes in bfloat16.
+    dataclasses.replace(model.config, dtype=jnp.float32),
     jax.tree.map(lambda x: x[0], params),
     symbols,
     task.machine if is_regular else None,

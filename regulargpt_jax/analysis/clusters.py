@@ -1,4 +1,4 @@
-"""How many kinds of outputs there are (Chi et al., 2023, section 6.3).
+"""How many kinds of outputs there are (Chi et al., 2023, section 7.3).
 
 Letters: N points, D their width, k clusters.
 """

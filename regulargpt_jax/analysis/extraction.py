@@ -102,7 +102,7 @@ def _level(config, params, x_NxnxD) -> np.ndarray:
   for i in range(0, len(x_NxCxD), _CHUNKS_AT_ONCE):
     x = x_NxCxD[i : i + _CHUNKS_AT_ONCE]
     present = np.broadcast_to(present_C, x.shape[:2])
-    outputs.append(np.asarray(_compiled_level(config, params, x, present)))
+    outputs.append(_compiled_level(config, params, x, present))
   return np.concatenate(outputs)
 
 

@@ -1,4 +1,4 @@
-"""What an output depends on, by cumulative gradients (section 6.4).
+"""What an output depends on, by cumulative gradients (section 7.4).
 
 The tool is Chi et al.'s (2022, "Dissecting Transformer Length Extrapolation via
 the Lens of Receptive Field Analysis"), the paper's reference for Figure 5.

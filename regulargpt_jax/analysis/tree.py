@@ -22,7 +22,7 @@ class Trace(NamedTuple):
   """What a model computed, level by level, as arrays of NumPy.
 
   Attributes:
-    outputs: o of section 6.2, which the next level and the readout read: the
+    outputs: o of section 7.2, which the next level and the readout read: the
       last block's output, behind its residual sum and norm; [B, n, D].
     attention: The last block's weights by the distance j of the position that
       is attended to, [B, n, H, C].
@@ -112,7 +112,7 @@ def true_maps(
   """Returns A(sigma_{a:b}) of each node by level, integers [B, n, Q].
 
   Entry q is the state that the node's symbols lead to from state q (section
-  6.1). Positions before a string change no state.
+  7.1). Positions before a string change no state.
 
   Args:
     transitions_QxV: Next state by state and symbol.

@@ -124,27 +124,34 @@ def test_attention_of_an_untrained_model_says_where_it_goes_wrong(untrained):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(2, 4))
-def test_blame_is_a_wrong_node_with_right_children(seed, length, chunk_size):
+def test_blame_is_the_deepest_that_wrong_nodes_lead_to(
+  seed, length, chunk_size
+):
   rng = np.random.default_rng(seed)
   spans = tree.spans(length, chunk_size)
   is_wrong = [rng.random(len(span)) < 0.6 for span in spans]
+
+  def deepest(level, node):
+    """Returns the lowest level that wrong nodes lead to from one."""
+    first, end = spans[level][node]
+    ends = [level]
+    for below in range(len(spans[level - 1]) if level else 0):
+      start, stop = spans[level - 1][below]
+      if first <= start and stop <= end and is_wrong[level - 1][below]:
+        ends.append(deepest(level - 1, below))
+    return min(ends)
+
   found = attention.find_blame(is_wrong, chunk_size)
   if not is_wrong[-1][0]:
     assert found.level is None
     return
-  assert is_wrong[found.level][found.node]
+  assert found.level == deepest(len(spans) - 1, 0)
   first, end = spans[found.level][found.node]
   for level in range(found.level, len(spans)):
     # All nodes above it, up to the root, are wrong.
     for above, span in zip(is_wrong[level], spans[level], strict=True):
       if span[0] <= first and end <= span[1]:
         assert above
-  if found.level:
-    for below, span in zip(
-      is_wrong[found.level - 1], spans[found.level - 1], strict=True
-    ):
-      if first <= span[0] and span[1] <= end:
-        assert not below
 
 
 _EXTRACTION = {**_SIZES, 'max_test_length': 12}
