@@ -19,8 +19,8 @@ from regulargpt_jax.baselines import wrappers
 from tasks import task as task_lib
 
 # Entries of the chunks from which range evaluation may compute a table that
-# its calls share: 256 MB in float32.
-_MAX_CHUNKS_SIZE = 2**26
+# its calls share, by backend: 256 MB and 4 GB in float32.
+_MAX_CHUNKS_SIZE = {'cpu': 2**26, 'other': 2**30}
 # Symbols of the string on which parameters are initialized.
 _INIT_LENGTH = 10
 # Strings that a model which looks at all positions is tested on at a time.
@@ -41,9 +41,9 @@ class Model:
       `is_test` (static), it reads its own predictions. `rng` is for dropout,
       None at test; `extra_levels` may be traced; no string has fewer symbols
       than `min_length` (static).
-    share: `share(params, num_symbols) -> shared`: what calls with the same
-      parameters can share when they read that many symbols in all, a tree of
-      arrays, or None.
+    share: `share(params, num_symbols, num_runs) -> shared`: what calls with the
+      same parameters can share when they read that many symbols in all, a tree
+      of arrays, or None; so many runs do it side by side on a device.
     bucket_base: Widths of buckets are powers of it.
     sub_batch_size: Strings to test on at a time; None for any number.
     config: Of a `RegularGPT` that reads the input alone, whose parameters are
@@ -52,7 +52,7 @@ class Model:
 
   init: Callable[[chex.PRNGKey], chex.ArrayTree]
   apply: Callable[..., jax.Array]
-  share: Callable[[chex.ArrayTree, int], Any]
+  share: Callable[[chex.ArrayTree, int, int], Any]
   bucket_base: int = 2
   sub_batch_size: int | None = None
   config: regular_gpt_config.RegularGPTConfig | None = None
@@ -131,8 +131,10 @@ def make_regular_gpt(
     where['extra_levels'] = extra_levels
     return joint_gradients.apply(module, params, arrays, **static)
 
-  def share(params, num_symbols):
-    max_rows = _MAX_CHUNKS_SIZE // (config.chunk_size * config.embedding_dim)
+  def share(params, num_symbols, num_runs):
+    row_size = num_runs * config.chunk_size * config.embedding_dim
+    on_cpu = jax.default_backend() == 'cpu'
+    max_rows = _MAX_CHUNKS_SIZE['cpu' if on_cpu else 'other'] // row_size
     return module.apply(
       params, num_symbols, max_rows=max_rows, method=module.tabulate
     )
@@ -318,6 +320,6 @@ def _haiku_model(
   return Model(
     init,
     apply,
-    share=lambda params, num_symbols: None,
+    share=lambda params, num_symbols, num_runs: None,
     sub_batch_size=_TEST_SUB_BATCH_SIZE,
   )

@@ -56,7 +56,13 @@ def evaluate(
   )
   by_run = devices.sharding(mesh, 'run')
   share = jax.jit(
-    jax.vmap(functools.partial(model.share, num_symbols=num_symbols)),
+    jax.vmap(
+      functools.partial(
+        model.share,
+        num_symbols=num_symbols,
+        num_runs=num_runs // mesh.shape['run'],
+      )
+    ),
     out_shardings=by_run,
   )
   with progress.timed('Compiling and computing what all lengths share'):

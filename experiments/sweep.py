@@ -136,6 +136,10 @@ def sweep(
       except training.OutOfTimeError as error:
         progress.say(str(error))
         return False
+  progress.say(
+    f'All {len(cells)} cells have results. For the report: python -m'
+    f' launch.report --results={results_dir}'
+  )
   return True
 
 

@@ -1,6 +1,8 @@
 """Sweeps as a user runs them: many devices, many processes, and faults."""
 
+import shutil
 import signal
+import subprocess
 import time
 
 import numpy as np
@@ -117,6 +119,30 @@ def test_a_signal_to_one_of_four_stops_all(undisturbed, tmp_path):
   statuses, errors = _wait(commands.start_together(4, *command))
   assert statuses == [0] * 4, errors
   _assert_identical(_result(tmp_path), undisturbed)
+
+
+@pytest.mark.slow
+def test_killed_at_twenty_random_moments_equals_undisturbed(tmp_path):
+  rng = np.random.default_rng(0)
+  command = ('sweep', *_LONG, '--models=rnn')
+  status, _, stderr = commands.run(*command, f'--workdir={tmp_path / "whole"}')
+  assert status == 0, stderr
+  killed = 0
+  while killed < 20:
+    process = commands.start(*command, f'--workdir={tmp_path / "killed"}')
+    try:
+      process.wait(rng.uniform(2, 15))
+    except subprocess.TimeoutExpired:
+      process.kill()
+      killed += 1
+    process.communicate()
+    if process.returncode == 0:  # It came to its end in between.
+      result = _result(tmp_path / 'killed')
+      _assert_identical(result, _result(tmp_path / 'whole'))
+      shutil.rmtree(tmp_path / 'killed')
+  status, _, stderr = commands.run(*command, f'--workdir={tmp_path / "killed"}')
+  assert status == 0, stderr
+  _assert_identical(_result(tmp_path / 'killed'), _result(tmp_path / 'whole'))
 
 
 def test_second_sweep_on_a_workdir_is_refused(tmp_path):
