@@ -2,6 +2,15 @@
 
 import setuptools
 
+_TEXT = [
+  'array-record',
+  'grain',
+  'importlib_resources',
+  'tensorflow-datasets',
+  'tiktoken',
+  'zstandard',
+]
+
 setuptools.setup(
   name='regulargpt_jax',
   version='0.1.0',
@@ -36,15 +45,14 @@ setuptools.setup(
     'tqdm',
   ],
   extras_require={
-    'test': ['hypothesis', 'pytest', 'pytest-xdist', 'ruff'],
-    'text': [
-      'array-record',
-      'grain',
-      'importlib_resources',
-      'tensorflow-datasets',
-      'tiktoken',
-      'zstandard',
+    'test': [
+      'hypothesis',
+      'pytest',
+      'pytest-xdist',
+      'ruff',
+      *_TEXT,
     ],
+    'text': _TEXT,
     'cuda12': ['jax[cuda12]'],
     'cuda13': ['jax[cuda13]'],
     'tpu': ['jax[tpu]'],

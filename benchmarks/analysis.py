@@ -29,7 +29,7 @@ def main(argv):
   experiment = config.Experiment(task=_TASK.value, embedding_dim=_DIM.value)
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
-  state = training.init_state(model, training.make_runs(experiment))
+  state = training.init_state(experiment, model)
   subject = subject_lib.make(experiment, task, model, state.params, 'memory')
   sizes = (_NUM_STRINGS.value, _LENGTH.value)
   string = '01' * 32

@@ -15,6 +15,7 @@ from experiments import (
   builders,
   config,
   data,
+  devices,
   range_evaluation,
   training,
 )
@@ -48,14 +49,17 @@ def _step(experiment, width):
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
   source = data.make_source(task, experiment.batch_size, [width])
-  runs = training.make_runs(experiment)
+  runs = training.make_runs(config.runs_of(experiment))
   arguments = (
-    training.init_state(model, runs),
+    training.init_state(experiment, model),
     runs,
     jnp.int32(experiment.sequence_length),
   )
   step, _ = timing.compiled(
-    training.make_step(experiment, task, source, model, width), *arguments
+    training.make_step(
+      experiment, task, source, model, devices.make_mesh(1, 1), width
+    ),
+    *arguments,
   )
   return functools.partial(step, *arguments)
 
@@ -71,7 +75,7 @@ def _num_programs(experiment):
 
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
-  state = training.init_state(model, training.make_runs(experiment))
+  state = training.init_state(experiment, model)
   jax.monitoring.register_event_duration_secs_listener(listen)
   range_evaluation.evaluate(experiment, task, model, state.params)
   jax.monitoring.unregister_event_duration_listener(listen)

@@ -29,7 +29,7 @@ def main(argv):
   )
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
-  state = training.init_state(model, training.make_runs(experiment))
+  state = training.init_state(experiment, model)
   jax.block_until_ready(state)
   start = time.perf_counter()
   range_evaluation.evaluate(experiment, task, model, state.params)

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from benchmarks import timing
-from experiments import builders, config, constants, data, training
+from experiments import builders, config, constants, data, devices, training
 
 _LENGTHS = flags.DEFINE_list('lengths', ['40', '500'], 'Lengths of strings.')
 _BATCH_SIZE = flags.DEFINE_integer('batch_size', 128, 'Strings per batch.')
@@ -341,10 +341,12 @@ def _step_seconds():
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
   source = data.make_source(task, experiment.batch_size, [40])
-  runs = training.make_runs(experiment)
-  state = training.init_state(model, runs)
+  runs = training.make_runs(config.runs_of(experiment))
+  state = training.init_state(experiment, model)
   step, _ = timing.compiled(
-    training.make_step(experiment, task, source, model, 40),
+    training.make_step(
+      experiment, task, source, model, devices.make_mesh(1, 1), 40
+    ),
     state,
     runs,
     jnp.int32(40),

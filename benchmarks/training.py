@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from benchmarks import timing
-from experiments import builders, config, data, training
+from experiments import builders, config, data, devices, training
 
 _DIM = flags.DEFINE_integer('embedding_dim', 256, 'Width of the model.')
 _STEPS = flags.DEFINE_integer(
@@ -30,12 +30,15 @@ def _step_cost():
     model = builders.make_model(experiment, task)
     source = data.make_source(task, experiment.batch_size, [40])
     arguments = (
-      training.init_state(model, training.make_runs(experiment)),
-      training.make_runs(experiment),
+      training.init_state(experiment, model),
+      training.make_runs(config.runs_of(experiment)),
       jnp.int32(40),
     )
     step, compile_s = timing.compiled(
-      training.make_step(experiment, task, source, model, 40), *arguments
+      training.make_step(
+        experiment, task, source, model, devices.make_mesh(1, 1), 40
+      ),
+      *arguments,
     )
     (step_s,) = timing.interleaved(
       [functools.partial(step, *arguments)], calls=5

@@ -39,3 +39,8 @@ def bucket_of(length: int, widths: Iterable[int]) -> int:
   raise ValueError(
     f'A string of {length} symbols is longer than the longest in use, {width}.'
   )
+
+
+def shortest_in(width: int, widths: Iterable[int]) -> int:
+  """Returns the shortest length in the bucket of a width."""
+  return max((w for w in widths if w < width), default=0) + 1

@@ -19,11 +19,12 @@ import chex
 import jax
 import orbax.checkpoint as ocp
 
-from experiments import files, progress
+from experiments import devices, files, progress
 
 _MAX_TO_KEEP = 3
 # How Orbax marks a folder that it is still writing.
 _UNFINISHED = '.orbax-checkpoint-tmp'
+_NONE = -1  # In place of a step.
 
 
 class Checkpoints:
@@ -54,23 +55,13 @@ class Checkpoints:
       OSError: If it cannot be written; those before it are untouched.
     """
     size = sum(x.nbytes for x in jax.tree.leaves(state))
-    needed = 1.2 * size + 2**20
-    free = shutil.disk_usage(self._folder).free
-    if free < needed:
-      raise OSError(
-        f'Cannot save step {step} in {self._folder}: no space left (needs'
-        f' {needed / 1e6:.1f} MB, {free / 1e6:.1f} MB are free).'
-      )
+    devices.from_main(lambda: self._make_room(step, size))
     try:
-      # A checkpoint of this step that does not count is in the way.
-      if step in self._manager.all_steps():
-        self._manager.delete(step)
+      self._manager.reload()
       with _errors_once():
         self._manager.save(step, args=ocp.args.StandardSave(state), force=True)
         self._manager.wait_until_finished()
-      sums = json.dumps(self._checksums(step))
-      files.write_atomically(self._list_path(step), sums)
-      self._remove_lists_without_checkpoint()
+      devices.from_main(lambda: self._finish(step))
     except Exception as error:  # Orbax and tensorstore raise many kinds.
       for name in os.listdir(self._folder):
         if name.endswith(_UNFINISHED):
@@ -78,6 +69,23 @@ class Checkpoints:
       raise OSError(
         f'Cannot save step {step} in {self._folder}: {_first_line(error)}'
       ) from error
+
+  def _make_room(self, step: int, size: int) -> None:
+    needed = 1.2 * size + 2**20
+    free = shutil.disk_usage(self._folder).free
+    if free < needed:
+      raise OSError(
+        f'Cannot save step {step} in {self._folder}: no space left (needs'
+        f' {needed / 1e6:.1f} MB, {free / 1e6:.1f} MB are free).'
+      )
+    # A checkpoint of this step that does not count is in the way.
+    shutil.rmtree(os.path.join(self._folder, str(step)), ignore_errors=True)
+
+  def _finish(self, step: int) -> None:
+    """Lets a checkpoint count."""
+    sums = json.dumps(self._checksums(step))
+    files.write_atomically(self._list_path(step), sums)
+    self._remove_lists_without_checkpoint()
 
   def restore(self, like: chex.ArrayTree) -> tuple[int, chex.ArrayTree] | None:
     """Returns the newest good checkpoint's step and state, None without any.
@@ -88,6 +96,11 @@ class Checkpoints:
     Raises:
       OSError: If there are checkpoints and none of them is good.
     """
+    step = devices.from_main(self._newest_good)
+    return None if step == _NONE else (step, self._read(step, like))
+
+  def _newest_good(self) -> int:
+    """Returns a step, or `_NONE`."""
     while True:
       self._manager.reload()
       steps = sorted(self._manager.all_steps(), reverse=True)
@@ -96,7 +109,7 @@ class Checkpoints:
       for step in finished:
         problem = self._problem(step)
         if problem is None:
-          return step, self._read(step, like)
+          return step
         # A run that is still going on replaces its checkpoints.
         vanished = vanished or not os.path.exists(self._list_path(step))
         if not vanished:
@@ -112,7 +125,7 @@ class Checkpoints:
       )
     if steps:
       progress.say('No checkpoint was finished; starting from the beginning.')
-    return None
+    return _NONE
 
   def _read(self, step: int, like: chex.ArrayTree) -> chex.ArrayTree:
     abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, like)

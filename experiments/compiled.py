@@ -5,7 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from experiments import builders, constants, progress, run, training
+from experiments import builders, constants, files, progress, training
 from experiments import checkpoints as checkpoints_lib
 from experiments import config as config_lib
 from regulargpt_jax import construction
@@ -53,11 +53,11 @@ def compile_task(
     },
   )
   model = builders.make_model(experiment, task)
-  state = training.init_state(model, training.make_runs(experiment))
+  state = training.init_state(experiment, model)
   state = state.replace(
     params=jax.tree.map(lambda x: jnp.array(x)[None], params)
   )
-  with run.locked(workdir):
+  with files.locked(workdir):
     config_lib.claim_workdir(experiment, workdir)
     checkpoints = checkpoints_lib.Checkpoints(workdir)
     checkpoints.save(0, state)

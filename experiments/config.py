@@ -1,5 +1,6 @@
 """One experiment: everything its result depends on, and how often to save."""
 
+from collections.abc import Callable, Sequence
 import dataclasses
 import json
 import os
@@ -10,7 +11,7 @@ from typing import Any
 import flax
 import jax
 
-from experiments import files
+from experiments import devices, files
 
 CONFIG_FILE = 'config.json'
 
@@ -211,18 +212,38 @@ def _git_commit() -> str | None:
     return None
 
 
-def claim_workdir(experiment: Experiment, workdir: str) -> None:
+# Learning rate, seed, and seed of the initial parameters.
+Run = tuple[float, int, int]
+
+
+def runs_of(experiment: Experiment) -> list[Run]:
+  """Returns the one run that an experiment is."""
+  return [
+    (experiment.learning_rate, experiment.seed, experiment.model_init_seed)
+  ]
+
+
+def claim_workdir(
+  experiment: Experiment, workdir: str, runs: Sequence[Run] | None = None
+) -> None:
   """Makes a run's folder, or checks that it holds this very experiment.
 
   Args:
     experiment: What is about to run.
     workdir: Its folder, which exists; `config.json` is written into it if it
       has none.
+    runs: Where several train together, all of them.
 
   Raises:
     ValueError: If the folder holds a different experiment, or other files
       and no experiment. Nothing is changed then.
   """
+  devices.from_main(
+    lambda: _claim(experiment, workdir, runs or runs_of(experiment))
+  )
+
+
+def _claim(experiment: Experiment, workdir: str, runs: Sequence[Run]) -> None:
   path = os.path.join(workdir, CONFIG_FILE)
   if os.path.exists(path):
     found = load(workdir)
@@ -237,6 +258,9 @@ def claim_workdir(experiment: Experiment, workdir: str) -> None:
       for name in differing
       if not _may_change(name, found, experiment)
     ]
+    found_runs = load_runs(workdir)
+    if not refused and found_runs != list(runs):
+      refused.append(f'runs={found_runs} there, {list(runs)} here')
     if refused:
       raise ValueError(
         f'{workdir} holds a different experiment: {"; ".join(refused)}.'
@@ -244,13 +268,13 @@ def claim_workdir(experiment: Experiment, workdir: str) -> None:
         ' other lengths).'
       )
     if differing:
-      _write_config(experiment, path)
+      _write_config(experiment, runs, path)
     return
   if any(not name.startswith('.') for name in os.listdir(workdir)):
     raise ValueError(
       f'{workdir} has files but no {CONFIG_FILE}. Choose another --workdir.'
     )
-  _write_config(experiment, path)
+  _write_config(experiment, runs, path)
 
 
 def _may_change(name: str, found: Experiment, wanted: Experiment) -> bool:
@@ -264,11 +288,15 @@ def _may_change(name: str, found: Experiment, wanted: Experiment) -> bool:
   return name in ('log_every', 'checkpoint_every')
 
 
-def _write_config(experiment: Experiment, path: str) -> None:
+def _write_config(
+  experiment: Experiment, runs: Sequence[Run], path: str
+) -> None:
   contents = {
     'experiment': dataclasses.asdict(experiment),
     'environment': environment(),
   }
+  if list(runs) != runs_of(experiment):
+    contents['runs'] = list(runs)
   files.write_atomically(path, json.dumps(contents, indent=2) + '\n')
 
 
@@ -278,13 +306,35 @@ def load(workdir: str) -> Experiment:
   Raises:
     ValueError: If there is none, or it cannot be read.
   """
+  return _read(workdir, lambda contents: Experiment(**contents['experiment']))
+
+
+def load_runs(workdir: str) -> list[Run]:
+  """Reads the runs that a folder holds.
+
+  Raises:
+    ValueError: As `load`.
+  """
+  experiment = load(workdir)
+  return _read(
+    workdir,
+    lambda contents: (
+      [(float(rate), int(seed), int(init)) for rate, seed, init in runs]
+      if (runs := contents.get('runs'))
+      else runs_of(experiment)
+    ),
+  )
+
+
+def _read(workdir: str, take: Callable[[dict[str, Any]], Any]) -> Any:
+  """Returns what a function takes from a folder's `config.json`."""
   path = os.path.join(workdir, CONFIG_FILE)
   try:
     with open(path, encoding='utf-8') as f:
-      return Experiment(**json.load(f)['experiment'])
+      return take(json.load(f))
   except FileNotFoundError:
     raise ValueError(
       f'{workdir} holds no experiment: it has no {CONFIG_FILE}.'
     ) from None
-  except (ValueError, KeyError, TypeError) as error:
+  except (ValueError, KeyError, TypeError, AttributeError) as error:
     raise ValueError(f'Cannot read {path}: {error}') from error

@@ -1,7 +1,12 @@
-"""Writing files whole or not at all."""
+"""Files whole or not at all, folders for one user at a time."""
 
+from collections.abc import Iterator
+import contextlib
+import fcntl
 import os
 import tempfile
+
+from experiments import devices
 
 
 def write_atomically(path: str, contents: str | bytes) -> None:
@@ -25,3 +30,28 @@ def write_atomically(path: str, contents: str | bytes) -> None:
   except BaseException:
     os.unlink(temporary)
     raise
+
+
+@contextlib.contextmanager
+def locked(folder: str) -> Iterator[None]:
+  """Makes a folder and keeps others out of it, as long as this one lives.
+
+  Raises:
+    OSError: If another is using it.
+  """
+  descriptors = []
+
+  def lock():
+    os.makedirs(folder, exist_ok=True)
+    descriptors.append(os.open(folder, os.O_RDONLY))
+    try:
+      fcntl.flock(descriptors[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+      raise OSError(f'Another process is using {folder}.') from None
+
+  try:
+    devices.from_main(lock)
+    yield
+  finally:
+    for descriptor in descriptors:
+      os.close(descriptor)

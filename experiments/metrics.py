@@ -5,13 +5,13 @@ import os
 
 from tensorboardX import SummaryWriter
 
-from experiments import files
+from experiments import devices, files
 
 METRICS_FILE = 'metrics.jsonl'
 
 
 class Metrics:
-  """Writes metrics as JSON lines and for TensorBoard."""
+  """Writes metrics, as JSON lines and for TensorBoard, in the main process."""
 
   def __init__(self, workdir: str, step: int):
     """Initializes.
@@ -21,6 +21,9 @@ class Metrics:
       step: Where training goes on; lines beyond it, which an interrupted run
         left behind and which will be written again, are dropped.
     """
+    self._is_open = devices.is_main()
+    if not self._is_open:
+      return
     self._path = os.path.join(workdir, METRICS_FILE)
     kept = ''.join(
       json.dumps(line) + '\n' for line in read(workdir) if line['step'] <= step
@@ -33,6 +36,8 @@ class Metrics:
 
   def write(self, step: int, run: int, **values: float) -> None:
     """Appends one run's values at a step."""
+    if not self._is_open:
+      return
     line = {'step': step, 'run': run, **values}
     self._file.write(json.dumps(line) + '\n')
     for name, value in values.items():
@@ -40,11 +45,15 @@ class Metrics:
 
   def flush(self) -> None:
     """Makes what was written readable by others."""
+    if not self._is_open:
+      return
     self._file.flush()
     self._tensorboard.flush()
 
   def close(self) -> None:
     """Flushes and closes."""
+    if not self._is_open:
+      return
     self._file.close()
     self._tensorboard.close()
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from experiments import config as config_lib
 from experiments import data
-from regulargpt_jax import baselines, haiku_model
+from regulargpt_jax import baselines, haiku_model, joint_gradients
 from regulargpt_jax import config as regular_gpt_config
 from regulargpt_jax import model as regular_gpt_model
 from regulargpt_jax.baselines import wrappers
@@ -34,12 +34,13 @@ class Model:
   Attributes:
     init: `init(rng) -> params`.
     apply: `apply(params, tokens, target, rng=None, extra_levels=0, shared=None,
-      is_test=False) -> logits` for right-aligned tokens [B, W] and targets as
-      `data.Source.batch` gives them. Logits are float32 and of the targets'
-      shape. They do not depend on W, nor on the targets, but that an
-      autoregressive model reads those before the one it predicts; with
+      is_test=False, min_length=1) -> logits` for right-aligned tokens [B, W]
+      and targets as `data.Source.batch` gives them. Logits are float32 and of
+      the targets' shape. They do not depend on W, nor on the targets, but that
+      an autoregressive model reads those before the one it predicts; with
       `is_test` (static), it reads its own predictions. `rng` is for dropout,
-      None at test; `extra_levels` may be traced.
+      None at test; `extra_levels` may be traced; no string has fewer symbols
+      than `min_length` (static).
     share: `share(params, num_symbols) -> shared`: what calls with the same
       parameters can share when they read that many symbols in all, a tree of
       arrays, or None.
@@ -116,16 +117,19 @@ def make_regular_gpt(
     extra_levels=0,
     shared=None,
     is_test=False,
+    min_length=1,
   ):
     del target, is_test
-    return module.apply(
-      params,
-      tokens,
-      extra_levels=extra_levels,
-      max_extra_levels=experiment.max_extra_levels,
-      tables=shared,
-      rngs=None if rng is None else {'dropout': rng},
-    )
+    arrays = {'tokens_BxT': tokens, 'tables': shared}
+    if rng is not None:
+      arrays['rngs'] = {'dropout': rng}
+    static = {
+      'max_extra_levels': experiment.max_extra_levels,
+      'min_length': min_length,
+    }
+    where = static if isinstance(extra_levels, int) else arrays
+    where['extra_levels'] = extra_levels
+    return joint_gradients.apply(module, params, arrays, **static)
 
   def share(params, num_symbols):
     max_rows = _MAX_CHUNKS_SIZE // (config.chunk_size * config.embedding_dim)
@@ -301,8 +305,9 @@ def _haiku_model(
     extra_levels=0,
     shared=None,
     is_test=False,
+    min_length=1,
   ):
-    del shared
+    del shared, min_length
     x = jax.nn.one_hot(tokens, task.input_size)
     options = {}
     if experiment.max_extra_levels:

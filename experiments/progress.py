@@ -7,10 +7,13 @@ import time
 
 import tqdm
 
+from experiments import devices
+
 
 def say(message: str) -> None:
   """Prints a line without breaking a progress bar."""
-  tqdm.tqdm.write(message, file=sys.stderr)
+  if devices.is_main():
+    tqdm.tqdm.write(message, file=sys.stderr)
 
 
 @contextlib.contextmanager
@@ -48,6 +51,7 @@ def bar(total: int, initial: int, what: str, unit: str) -> tqdm.tqdm:
     desc=what,
     unit=unit,
     file=sys.stderr if is_terminal else _Lines(),
+    disable=not devices.is_main(),
     dynamic_ncols=is_terminal,
     ncols=None if is_terminal else 100,
     mininterval=0.5 if is_terminal else 15.0,

@@ -8,7 +8,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments import builders, data, models, programs, progress, training
+from experiments import (
+  buckets,
+  builders,
+  data,
+  devices,
+  models,
+  programs,
+  progress,
+  training,
+)
 from experiments import config as config_lib
 from tasks import task as task_lib
 
@@ -36,6 +45,8 @@ def evaluate(
   Returns:
     Column i is length i + 1.
   """
+  num_runs = jax.tree.leaves(params)[0].shape[0]
+  mesh = devices.make_mesh(num_runs, experiment.batch_size)
   lengths = range(1, experiment.max_range_test_length + 1)
   batch_size = experiment.range_test_batch_size
   widths = builders.bucket_widths(experiment, task, model, lengths[-1])
@@ -43,8 +54,10 @@ def evaluate(
   num_symbols = batch_size * sum(
     data.input_length(task, length) for length in lengths
   )
+  by_run = devices.sharding(mesh, 'run')
   share = jax.jit(
-    jax.vmap(functools.partial(model.share, num_symbols=num_symbols))
+    jax.vmap(functools.partial(model.share, num_symbols=num_symbols)),
+    out_shardings=by_run,
   )
   with progress.timed('Compiling and computing what all lengths share'):
     shared = jax.block_until_ready(share(params))
@@ -52,13 +65,18 @@ def evaluate(
 
   def accuracy_of(width, params, shared, length, host_data):
     rng = jax.random.fold_in(jax.random.key(_TEST_SEED), length)
-    batch = source.batch(rng, host_data, width)
+    batch = devices.divided(mesh, source.batch(rng, host_data, width))
 
     def of_run(params, shared):
       def count_right(part):
         tokens, target = part
         logits = model.apply(
-          params, tokens, target, shared=shared, is_test=True
+          params,
+          tokens,
+          target,
+          shared=shared,
+          is_test=True,
+          min_length=buckets.shortest_in(width, widths),
         )
         return training.count_right(task, logits, target)
 
@@ -68,10 +86,12 @@ def evaluate(
       num_right, num_counted = jax.lax.map(count_right, parts)
       return num_right.sum() / jnp.maximum(num_counted.sum(), 1)
 
-    return jax.vmap(of_run)(params, shared)
+    return jax.vmap(of_run, spmd_axis_name='run')(params, shared)
 
   accuracy_programs = programs.Programs(
-    'the evaluation', lambda width: functools.partial(accuracy_of, width)
+    'the evaluation',
+    lambda width: functools.partial(accuracy_of, width),
+    out_shardings=by_run,
   )
   accuracies = []
   stream = source.stream([_TEST_SEED], ((length, length) for length in lengths))
@@ -80,6 +100,10 @@ def evaluate(
       # All runs are tested on the same strings.
       if source.run_axis is not None:
         host_data = jax.tree.map(lambda x: x[0], host_data)
+      elif length == 1:
+        accuracy_programs.prepare(
+          widths, params, shared, np.int32(length), host_data
+        )
       accuracies.append(
         accuracy_programs(width, params, shared, np.int32(length), host_data)
       )
@@ -87,7 +111,7 @@ def evaluate(
       if len(accuracies) >= _IN_FLIGHT:
         accuracies[-_IN_FLIGHT].block_until_ready()
         bar.update()
-    accuracies = jax.device_get(accuracies)
+    accuracies = devices.fetch(accuracies)
     bar.update(len(lengths) - bar.n)
   return np.stack(accuracies, axis=-1)
 

@@ -5,6 +5,7 @@ import dataclasses
 import datetime
 import json
 import os
+import typing
 from typing import Any
 
 import numpy as np
@@ -144,19 +145,65 @@ def load(file: str) -> Result:
   """Reads a result.
 
   Raises:
-    ValueError: If it cannot be read.
+    ValueError: If it cannot be read, or is not the result of a cell.
   """
   try:
     with open(file, encoding='utf-8') as f:
-      return Result(**json.load(f))
-  except (OSError, ValueError, TypeError) as error:
+      result = Result(**json.load(f))
+    _check(result)
+    return result
+  except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
     raise ValueError(f'Cannot read the result {file}: {error}') from error
 
 
+def _check(result: Result) -> None:
+  """Refuses types, shapes and values that no measurement gives."""
+  for field in dataclasses.fields(result):
+    kind = typing.get_origin(field.type) or field.type
+    kinds = (int, float) if kind is float else kind
+    if not isinstance(getattr(result, field.name), kinds):
+      raise ValueError(f'its {field.name} is not of type {kind.__name__}.')
+  num_runs = len(result.runs)
+  if not (num_runs and result.accuracy and result.training_length > 0):
+    raise ValueError('it has no runs, accuracy or training length.')
+  for run in result.runs:
+    if not run.keys() >= {'learning_rate', 'seed', 'diverged_at'}:
+      raise ValueError(f'it has a run {run}.')
+  for test, values in result.accuracy.items():
+    array = np.array(values, float)
+    if (
+      array.shape[:1] != (num_runs,)
+      or array.ndim != 2
+      or array.shape[1] <= result.training_length
+    ):
+      raise ValueError(
+        f'its accuracy {test!r} is not of {num_runs} runs on lengths beyond'
+        f' {result.training_length}.'
+      )
+    if not ((array >= 0) & (array <= 1)).all():
+      raise ValueError(f'its accuracy {test!r} leaves 0..1.')
+  shape = (num_runs, len(result.curves['step']))
+  for name in ('loss', 'accuracy'):
+    if np.shape(result.curves[name]) != shape:
+      raise ValueError(f'its training curve {name!r} is not {shape}.')
+
+
 def load_all(folder: str) -> Iterator[Result]:
-  """Yields every result below a folder, in the order of their paths."""
+  """Yields every result below a folder, in the order of their paths.
+
+  Raises:
+    ValueError: If a JSON file is no result, or that of another path's cell.
+  """
   for parent, folders, names in os.walk(folder):
     folders.sort()
     for name in sorted(names):
       if name.endswith('.json'):
-        yield load(os.path.join(parent, name))
+        file = os.path.join(parent, name)
+        result = load(file)
+        cell = (result.preset, result.task, f'{result.model}.json')
+        if os.path.relpath(file, folder) != os.path.join(*cell):
+          raise ValueError(
+            f'{file} holds the result of {os.path.join(*cell)}; it is in the'
+            ' wrong place.'
+          )
+        yield result

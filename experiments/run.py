@@ -1,15 +1,14 @@
 """A whole experiment: train, evaluate on every length, report."""
 
-import contextlib
-import fcntl
 import os
 
 import chex
-import numpy as np
 
 from experiments import (
   builders,
   data,
+  devices,
+  files,
   models,
   progress,
   range_evaluation,
@@ -33,7 +32,7 @@ def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
   Raises:
     ValueError: If the experiment is impossible, or the folder holds another.
     training.DivergedError: If the loss is not finite.
-    training.RunInterruptedError: If a signal came; all is saved.
+    training.StoppedError: If a signal came; all is saved.
     OSError: If a file cannot be written, no checkpoint can be read, or another
       process is using the folder.
   """
@@ -43,10 +42,10 @@ def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
   model = builders.make_model(experiment, task)
   builders.make_curriculum(experiment)  # Fails now, or never.
   data.check(task, experiment.sequence_length)
-  with locked(workdir):
+  with files.locked(workdir):
     config_lib.claim_workdir(experiment, workdir)
-    params = training.train(experiment, workdir, task, model)
-    _evaluate_and_report(experiment, task, model, params, workdir)
+    state = training.train(experiment, workdir, task, model)
+    _evaluate_and_report(experiment, task, model, state.params, workdir)
 
 
 def load(
@@ -68,13 +67,17 @@ def load(
   experiment = config_lib.load(workdir)
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
-  return experiment, task, model, _load_params(workdir, experiment, model)
+  params = _load_params(workdir, experiment, model)
+  return experiment, task, model, params
 
 
 def _load_params(
-  workdir: str, experiment: config_lib.Experiment, model: models.Model
+  workdir: str,
+  experiment: config_lib.Experiment,
+  model: models.Model,
 ) -> chex.ArrayTree:
-  like = training.init_state(model, training.make_runs(experiment))
+  runs = config_lib.load_runs(workdir)
+  like = training.init_state(experiment, model, runs)
   checkpoints = checkpoints_lib.Checkpoints(workdir)
   restored = checkpoints.restore(like)
   checkpoints.close()
@@ -115,6 +118,10 @@ def evaluate(workdir: str, output_dir: str | None = None, **overrides) -> None:
     )
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
+  if len(config_lib.load_runs(workdir)) > 1:
+    raise ValueError(
+      f'{workdir} holds the runs of a sweep; launch.report shows them.'
+    )
   params = _load_params(workdir, trained, model)
   os.makedirs(folder, exist_ok=True)  # Fails before the work, or never.
   _evaluate_and_report(experiment, task, model, params, folder)
@@ -128,22 +135,9 @@ def _evaluate_and_report(
   folder: str,
 ) -> None:
   accuracies = range_evaluation.evaluate(experiment, task, model, params)
+  if not devices.is_main():
+    return
   chance = 1 / task.output_size
-  summary = report.save(experiment, np.asarray(accuracies[0]), chance, folder)
+  summary = report.save(experiment, accuracies[0], chance, folder)
   print(report.table(experiment, summary, chance))
   print(f'plot: {os.path.join(folder, report.NAME)}.png')
-
-
-@contextlib.contextmanager
-def locked(workdir: str):
-  """Makes a folder and keeps a second process out of it."""
-  os.makedirs(workdir, exist_ok=True)
-  descriptor = os.open(workdir, os.O_RDONLY)
-  try:
-    try:
-      fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-      raise OSError(f'Another process is using {workdir}.') from None
-    yield
-  finally:
-    os.close(descriptor)

@@ -5,9 +5,9 @@ runs that differ in seed or learning rate train as one. A run's numbers come
 from its own seed and the step alone.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 import contextlib
-import functools
+import math
 import signal
 import time
 from typing import Any
@@ -16,9 +16,19 @@ import chex
 import flax
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
+import tqdm
 
-from experiments import builders, data, models, programs, progress
+from experiments import (
+  buckets,
+  builders,
+  data,
+  devices,
+  models,
+  programs,
+  progress,
+)
 from experiments import checkpoints as checkpoints_lib
 from experiments import config as config_lib
 from experiments import metrics as metrics_lib
@@ -28,20 +38,46 @@ _MAX_GRAD_NORM = 1.0
 # Seconds between two updates of the progress bar, each of which waits for the
 # device.
 _BAR_INTERVAL_S = 1.0
+# Steps between two times that several processes ask each other whether to stop.
+_STEPS_BETWEEN_AGREEMENTS = 64
+# A reason to stop besides the numbers of signals.
+_TIME_IS_OVER = 1000
 
 
 class DivergedError(Exception):
-  """The loss or the parameters were not finite."""
+  """The loss or the gradient of every run was not finite."""
+
+  def __init__(self, state: 'State'):
+    self.state = state
+    step = devices.fetch(state.diverged_at).max() + 1
+    super().__init__(
+      f'The loss or its gradient is not finite at step {step}. The last good'
+      ' checkpoint is kept; try a lower --learning_rate in another --workdir.'
+    )
 
 
-class RunInterruptedError(Exception):
-  """SIGTERM or SIGINT came, and the state is saved."""
+class StoppedError(Exception):
+  """Training was told to stop before its end, and the state is saved."""
+
+
+class RunInterruptedError(StoppedError):
+  """SIGTERM or SIGINT came."""
 
   def __init__(self, signal_number: int, step: int):
     self.signal_number = signal_number
     name = signal.Signals(signal_number).name
     super().__init__(
       f'{name}: saved step {step}. Run the same command again to go on.'
+    )
+
+
+class OutOfTimeError(StoppedError):
+  """The time that was given is over."""
+
+  def __init__(self, step: int):
+    super().__init__(
+      f'The time is over: saved step {step}. Run the same command again to go'
+      ' on.'
     )
 
 
@@ -65,8 +101,8 @@ class State:
     num_summed: Steps since the last logging point; int32 [].
     loss_sum: Of those steps, [R].
     accuracy_sum: Likewise.
-    diverged_at: The step whose loss or new parameters were not finite, since
-      which nothing has changed any more; -1 before that. int32 [R].
+    diverged_at: The step whose loss or gradient was not finite, since which
+      nothing has changed any more; -1 before that. int32 [R].
   """
 
   step: jax.Array
@@ -78,12 +114,13 @@ class State:
   diverged_at: jax.Array
 
 
-def make_runs(experiment: config_lib.Experiment) -> Runs:
-  """Returns the one run that an experiment is."""
+def make_runs(runs: Sequence[config_lib.Run]) -> Runs:
+  """Returns runs as arrays."""
+  rates, seeds, init_seeds = zip(*runs, strict=True)
   return Runs(
-    seed=jnp.array([experiment.seed], jnp.uint32),
-    model_init_seed=jnp.array([experiment.model_init_seed], jnp.uint32),
-    learning_rate=jnp.array([experiment.learning_rate], jnp.float32),
+    seed=np.array(seeds, np.uint32),
+    model_init_seed=np.array(init_seeds, np.uint32),
+    learning_rate=np.array(rates, np.float32),
   )
 
 
@@ -94,23 +131,47 @@ def _optimizer() -> optax.GradientTransformation:
   )
 
 
-def init_state(model: models.Model, runs: Runs) -> State:
-  """Returns the state before the first step."""
+def _state_shardings(mesh: jax.sharding.Mesh) -> State:
+  """Returns where each part of the state lies."""
+  everywhere = devices.sharding(mesh)
+  by_run = devices.sharding(mesh, 'run')
+  return State(everywhere, by_run, by_run, everywhere, by_run, by_run, by_run)
+
+
+def init_state(
+  experiment: config_lib.Experiment,
+  model: models.Model,
+  runs: Sequence[config_lib.Run] | None = None,
+) -> State:
+  """Returns the state before the first step.
+
+  Args:
+    experiment: What is trained.
+    model: Its model.
+    runs: The R runs; by default the one that the experiment is.
+  """
+  runs = make_runs(runs or config_lib.runs_of(experiment))
+  mesh = devices.make_mesh(len(runs.seed), experiment.batch_size)
 
   def init_run(seed):
     params = model.init(jax.random.key(seed))
     return params, _optimizer().init(params)
 
-  params, optimizer = jax.jit(jax.vmap(init_run))(runs.model_init_seed)
-  zeros_R = jnp.zeros(runs.seed.shape)
-  return State(
-    step=jnp.zeros((), jnp.int32),
-    params=params,
-    optimizer=optimizer,
-    num_summed=jnp.zeros((), jnp.int32),
-    loss_sum=zeros_R,
-    accuracy_sum=jnp.zeros_like(zeros_R),
-    diverged_at=jnp.full(zeros_R.shape, -1, jnp.int32),
+  def init(seeds_R):
+    params, optimizer = jax.vmap(init_run)(seeds_R)
+    zeros_R = jnp.zeros(seeds_R.shape)
+    return State(
+      step=jnp.zeros((), jnp.int32),
+      params=params,
+      optimizer=optimizer,
+      num_summed=jnp.zeros((), jnp.int32),
+      loss_sum=zeros_R,
+      accuracy_sum=jnp.zeros_like(zeros_R),
+      diverged_at=jnp.full(zeros_R.shape, -1, jnp.int32),
+    )
+
+  return jax.jit(init, out_shardings=_state_shardings(mesh))(
+    runs.model_init_seed
   )
 
 
@@ -139,21 +200,42 @@ def make_step(
   task: task_lib.GeneralizationTask,
   source: data.Source,
   model: models.Model,
+  mesh: jax.sharding.Mesh,
   width: int,
+  min_length: int = 1,
 ) -> Callable[[State, Runs, Any], State]:
-  """Returns the step on strings padded to a width: (state, runs, host data)."""
+  """Returns the step of a bucket: (state, runs, host data) -> state.
+
+  Args:
+    experiment: What to train.
+    task: Its task.
+    source: Of its batches.
+    model: Its model.
+    mesh: Of `devices.make_mesh`.
+    width: What strings are padded to.
+    min_length: No string of the bucket is shorter.
+  """
   optimizer = _optimizer()
   schedule = builders.make_schedule(experiment)
 
   def loss_fn(params, rng, host_data):
     sample_rng, depth_rng, dropout_rng = jax.random.split(rng, 3)
-    tokens, target = source.batch(sample_rng, host_data, width)
+    tokens, target = devices.divided(
+      mesh, source.batch(sample_rng, host_data, width)
+    )
     extra_levels = 0
     if experiment.max_extra_levels:
       extra_levels = jax.random.randint(
         depth_rng, (), 0, experiment.max_extra_levels + 1
       )
-    logits = model.apply(params, tokens, target, dropout_rng, extra_levels)
+    logits = model.apply(
+      params,
+      tokens,
+      target,
+      dropout_rng,
+      extra_levels,
+      min_length=min_length,
+    )
     return loss_and_accuracy(task, logits, target)
 
   def step_run(state: State, run: Runs, step, host_data) -> State:
@@ -164,7 +246,8 @@ def make_step(
     updates, new_optimizer = optimizer.update(grads, state.optimizer)
     rate = run.learning_rate * schedule(step)
     new_params = jax.tree.map(lambda p, u: p - rate * u, state.params, updates)
-    is_finite = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(new_params))
+    # Clipping makes an update finite if the gradient is.
+    is_finite = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(grads))
     goes_on = is_finite & (state.diverged_at < 0)
 
     def kept(new, old):
@@ -183,7 +266,10 @@ def make_step(
   def train_step(state: State, runs: Runs, host_data: Any) -> State:
     axes = State(None, 0, 0, None, 0, 0, 0)
     new = jax.vmap(
-      step_run, in_axes=(axes, 0, None, source.run_axis), out_axes=axes
+      step_run,
+      in_axes=(axes, 0, None, source.run_axis),
+      out_axes=axes,
+      spmd_axis_name='run',
     )(state, runs, state.step, host_data)
     return new.replace(step=state.step + 1, num_summed=state.num_summed + 1)
 
@@ -204,7 +290,10 @@ def train(
   workdir: str,
   task: task_lib.GeneralizationTask,
   model: models.Model,
-) -> chex.ArrayTree:
+  runs: Sequence[config_lib.Run] | None = None,
+  stop_at: float = math.inf,
+  steps_after: int = 0,
+) -> State:
   """Trains, going on from the newest good checkpoint.
 
   Args:
@@ -212,25 +301,43 @@ def train(
     workdir: A folder that `config.claim_workdir` accepted.
     task: The experiment's task.
     model: The experiment's model.
+    runs: The R runs; by default the one that the experiment is.
+    stop_at: Value of `time.monotonic()` at which to save and stop.
+    steps_after: Steps that others will do afterwards, for the time left.
 
   Returns:
-    The parameters, [R, ...].
+    The state after the last step.
 
   Raises:
-    DivergedError: If the loss is not finite.
-    RunInterruptedError: If SIGTERM or SIGINT came; the state is saved then.
+    DivergedError: If every run diverged.
+    StoppedError: If SIGTERM or SIGINT came, or the time was over; the state is
+      saved then.
     OSError: If a checkpoint cannot be written or none can be read.
   """
   widths = builders.bucket_widths(
     experiment, task, model, experiment.sequence_length
   )
   source = data.make_source(task, experiment.batch_size, widths)
-  runs = make_runs(experiment)
-  state = init_state(model, runs)
+  state = init_state(experiment, model, runs)
+  runs = make_runs(runs or config_lib.runs_of(experiment))
+  mesh = devices.make_mesh(len(runs.seed), experiment.batch_size)
+  runs_R = devices.put(mesh, runs)
   steps = programs.Programs(
     'the training',
-    functools.partial(make_step, experiment, task, source, model),
+    lambda width: make_step(
+      experiment,
+      task,
+      source,
+      model,
+      mesh,
+      width,
+      buckets.shortest_in(width, widths),
+    ),
     donate_argnums=0,
+    out_shardings=_state_shardings(mesh),
+  )
+  forget_sums = jax.jit(
+    _without_sums, donate_argnums=0, out_shardings=_state_shardings(mesh)
   )
   with contextlib.ExitStack() as stack:
     checkpoints = checkpoints_lib.Checkpoints(workdir)
@@ -241,12 +348,16 @@ def train(
       first_step, state = restored
       if first_step >= experiment.training_steps:
         progress.say(f'Already trained to step {first_step}.')
-        return state.params
+        return state
       progress.say(f'Resuming from step {first_step}.')
     metrics = metrics_lib.Metrics(workdir, first_step)
     stack.callback(metrics.close)
-    bar = stack.enter_context(
-      progress.bar(experiment.training_steps, first_step, 'Train', 'step')
+    bar = _Bar(
+      stack.enter_context(
+        progress.bar(experiment.training_steps, first_step, 'Train', 'step')
+      ),
+      len(runs.seed),
+      steps_after,
     )
     received = stack.enter_context(_caught_signals())
     bar_updated = time.perf_counter()
@@ -254,47 +365,82 @@ def train(
     stream = source.stream(runs.seed.tolist(), _lengths(experiment, first_step))
     stack.callback(stream.close)
     for step, (width, host_data) in enumerate(stream, first_step):
-      state = steps(width, state, runs, host_data)
+      if step == first_step and source.run_axis is None:
+        others = [w for w in widths if w != width]
+        steps.prepare([width, *others], state, runs_R, host_data)
+      state = steps(width, state, runs_R, host_data)
       if steps.num_compiled > num_compiled:
         num_compiled = steps.num_compiled
         bar.unpause()  # Compiling says nothing about the time left.
       done = step + 1
       is_last = done == experiment.training_steps
-      if received:
-        name = signal.Signals(received[0]).name
-        progress.say(f'{name}: saving step {done}, then exiting.')
+      stop = _reason_to_stop(received, stop_at, done)
+      if stop:
+        progress.say(f'Told to stop: saving step {done}, then exiting.')
       if _is_due(done, experiment.log_every) or is_last:
-        state = _log(metrics, bar, state, done)
-      if received or is_last or _is_due(done, experiment.checkpoint_every):
-        _check_finite(state)
+        _log(metrics, bar, state, done)
+        state = forget_sums(state)
+      if stop or is_last or _is_due(done, experiment.checkpoint_every):
+        _raise_if_diverged(state)
         metrics.flush()
         checkpoints.save(done, state)
-      if received:
-        raise RunInterruptedError(received[0], done)
+      if stop == _TIME_IS_OVER:
+        raise OutOfTimeError(done)
+      if stop:
+        raise RunInterruptedError(stop, done)
       if is_last or time.perf_counter() - bar_updated > _BAR_INTERVAL_S:
         state.step.block_until_ready()
-        bar.update(done - bar.n)
+        bar.update(done)
         bar_updated = time.perf_counter()
-  return state.params
+  return state
 
 
 def _is_due(step: int, every: int) -> bool:
   return every > 0 and step % every == 0
 
 
-def _log(metrics, bar, state: State, step: int) -> State:
-  """Writes the means since the last logging point, and starts anew."""
-  _check_finite(state)
-  num_summed = int(state.num_summed)
-  sums = jax.device_get((state.loss_sum, state.accuracy_sum))
-  for run, (loss_sum, accuracy_sum) in enumerate(zip(*sums, strict=True)):
-    loss = float(loss_sum) / num_summed
-    accuracy = float(accuracy_sum) / num_summed
-    metrics.write(step, run, loss=loss, accuracy=accuracy)
-    bar.set_postfix_str(
-      f'loss {loss:.4f}, accuracy {accuracy:.3f}', refresh=False
-    )
-  bar.update(step - bar.n)
+def _reason_to_stop(received: list[int], stop_at: float, step: int) -> int:
+  """Returns the number of a signal, `_TIME_IS_OVER`, or 0 for none.
+
+  All processes return the same: one of them may have been told, others not.
+  """
+  reason = received[0] if received else 0
+  if not reason and time.monotonic() > stop_at:
+    reason = _TIME_IS_OVER
+  if jax.process_count() == 1:
+    return reason
+  return 0 if step % _STEPS_BETWEEN_AGREEMENTS else devices.largest(reason)
+
+
+class _Bar:
+  """A progress bar of the steps of some runs."""
+
+  def __init__(self, bar: tqdm.tqdm, num_runs: int, steps_after: int):
+    self._bar = bar
+    self._num_runs = num_runs
+    self._steps_after = steps_after
+    self._text = ''
+
+  def unpause(self) -> None:
+    """Leaves the time since the last update out of the rate."""
+    self._bar.unpause()
+
+  def update(self, step: int, text: str | None = None) -> None:
+    """Shows that a step is done, and a new text."""
+    self._text = self._text if text is None else text
+    parts = [self._text] if self._text else []
+    rate = self._bar.format_dict['rate']
+    if rate and self._num_runs > 1:
+      parts.append(f'{rate * self._num_runs:.0f} run-steps/s')
+    if rate and self._steps_after:
+      left = (self._bar.total - step + self._steps_after) / rate
+      parts.append(f'all cells {self._bar.format_interval(left)} left')
+    self._bar.set_postfix_str(', '.join(parts), refresh=False)
+    self._bar.update(step - self._bar.n)
+
+
+def _without_sums(state: State) -> State:
+  """Starts anew to sum the loss and the accuracy."""
   return state.replace(
     num_summed=jnp.zeros_like(state.num_summed),
     loss_sum=jnp.zeros_like(state.loss_sum),
@@ -302,16 +448,30 @@ def _log(metrics, bar, state: State, step: int) -> State:
   )
 
 
-def _check_finite(state: State) -> None:
-  """Raises DivergedError if every run has diverged."""
-  diverged_at = jax.device_get(state.diverged_at)
-  if (diverged_at >= 0).all():
-    raise DivergedError(
-      'The loss or the new parameters are not finite at step'
-      f' {diverged_at.max() + 1}.'
-      ' The last good checkpoint is kept; try a lower --learning_rate in'
-      ' another --workdir.'
+def _log(metrics, bar: _Bar, state: State, step: int) -> None:
+  """Writes and shows the means since the last logging point."""
+  _raise_if_diverged(state)
+  num_summed, loss_R, accuracy_R, diverged_at_R = devices.fetch(
+    (state.num_summed, state.loss_sum, state.accuracy_sum, state.diverged_at)
+  )
+  loss_R, accuracy_R = loss_R / num_summed, accuracy_R / num_summed
+  goes_on_R = diverged_at_R < 0
+  for run in np.flatnonzero(goes_on_R).tolist():
+    metrics.write(
+      step, run, loss=float(loss_R[run]), accuracy=float(accuracy_R[run])
     )
+  text = (
+    f'loss {loss_R[goes_on_R].mean():.4f},'
+    f' accuracy {accuracy_R[goes_on_R].mean():.3f}'
+  )
+  if not goes_on_R.all():
+    text += f', {(~goes_on_R).sum()} diverged'
+  bar.update(step, text)
+
+
+def _raise_if_diverged(state: State) -> None:
+  if (devices.fetch(state.diverged_at) >= 0).all():
+    raise DivergedError(state)
 
 
 @contextlib.contextmanager

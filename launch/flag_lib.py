@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from absl import app, flags, logging
 import jax
 
-from experiments import config, constants, training
+from experiments import config, constants, devices, training
 
 # The flags defined here belong to the launcher that asks for them: its --help
 # shows them.
@@ -125,6 +125,57 @@ def experiment_values(names: Sequence[str] | None = None) -> dict[str, Any]:
   }
 
 
+def numbers(
+  flag: flags.FlagHolder, kind: Callable[[str], Any]
+) -> list[int | float]:
+  """Returns the numbers that a list flag holds.
+
+  Raises:
+    ValueError: If one of them is none.
+  """
+  try:
+    return [kind(text) for text in flag.value]
+  except ValueError:
+    what = 'whole numbers' if kind is int else 'numbers'
+    raise ValueError(
+      f'--{flag.name} must be {what}, as 1,2, got {",".join(flag.value)!r}.'
+    ) from None
+
+
+def define_processes() -> None:
+  """Defines the flags of a program that runs as several processes."""
+  flags.DEFINE_boolean(
+    'distributed',
+    False,
+    'Whether this is one of several processes that work together; each is'
+    ' started with the same command.',
+  )
+  flags.DEFINE_string(
+    'coordinator_address',
+    None,
+    'Host and port of the first process. Like the next two it is found on Cloud'
+    ' TPU, under Slurm and under Open MPI.',
+  )
+  flags.DEFINE_integer('num_processes', None, 'How many processes there are.')
+  flags.DEFINE_integer('process_id', None, 'Which one this is, from 0.')
+
+
+def join_processes() -> None:
+  """Joins the other processes, if the flags say that there are any.
+
+  Raises:
+    ValueError: If a flag is missing, or the others do not come.
+  """
+  names = ('coordinator_address', 'num_processes', 'process_id')
+  values = [flags.FLAGS[name].value for name in names]
+  if flags.FLAGS['distributed'].value:
+    devices.join(*values)
+    return
+  for name, value in zip(names, values, strict=True):
+    if value is not None:
+      raise ValueError(f'--{name} is for --distributed.')
+
+
 def _fail(message: str) -> NoReturn:
   """Ends the process with an error, which is the last that it prints."""
   print(f'Error: {message}', file=sys.stderr)
@@ -158,8 +209,15 @@ def run(main: Callable[[], None]) -> None:
       sys.exit(128 + signal.SIGINT)
     except (MemoryError, jax.errors.JaxRuntimeError) as error:
       line = (str(error) or 'no memory left').splitlines()[0]
+      if jax.process_count() > 1:
+        line = (
+          'Stopped, most likely since another process did. Start all of them'
+          f' again with the same command to go on. ({line})'
+        )
       _fail(line)
     except (ValueError, OSError, training.DivergedError) as error:
       _fail(str(error))
+    except ModuleNotFoundError as error:  # Of an extra that a command imports.
+      _fail(f"{error}; perhaps pip install -e '.[text]' is needed.")
 
   app.run(guarded)

@@ -14,10 +14,12 @@ _WORKDIR = flags.DEFINE_string(
   'Folder for all output. Run again, the same command goes on from there.',
 )
 flag_lib.define_experiment()
+flag_lib.define_processes()
 
 
 def main() -> None:
   """Trains and evaluates."""
+  flag_lib.join_processes()
   experiment = config.Experiment(**flag_lib.experiment_values())
   run.train_and_evaluate(experiment, _WORKDIR.value)
 

@@ -1,4 +1,4 @@
-"""What a RegularGPT is made of: one frozen dataclass and two presets."""
+"""What a model is made of: frozen dataclasses and two presets."""
 
 import dataclasses
 from typing import Any
@@ -10,18 +10,17 @@ _CHOICES = {
   'activation': ('relu', 'gelu'),
   'pad': ('learned', 'masked'),
   'initialization': ('benchmark', 'gpt2'),
+  'position_bias': ('alibi', 'kerple_log', 't5', 'none'),
 }
 
 
 @dataclasses.dataclass(frozen=True)
-class RegularGPTConfig:
-  """Hyperparameters of RegularGPT (Chi et al., 2023, section 3).
+class TransformerConfig:
+  """Hyperparameters that RegularGPT and GPT have in common.
 
   Attributes:
     vocab_size: Number of input symbols, V.
     output_size: Number of classes that the readout scores.
-    chunk_size: Width of the attention window, C >= 2.
-    thickness: Number of distinct blocks per level, K >= 1.
     embedding_dim: Width of the model, D; a multiple of `num_heads`.
     num_heads: Number of attention heads, H.
     widening_factor: Width of the feed-forward layer, in units of D.
@@ -30,23 +29,19 @@ class RegularGPTConfig:
       takes its place (as in section 7.2).
     activation: Of the feed-forward layer, 'relu' or 'gelu' (tanh form).
     attention_bias: Whether query, key, value and output projections have one.
-    pad: What the window sees before the sequence: one 'learned' vector, the
-      same at every block's input, or nothing ('masked').
     scale_embedding: Whether embeddings are multiplied by sqrt(D).
     tie_embedding: Whether the readout is the transposed embedding.
     initialization: Of the weights: 'benchmark' (truncated normal of deviation
       1 / sqrt(fan in)) or 'gpt2' (normal 0.02, residual projections divided
-      by sqrt(2 K)).
+      by sqrt(2 `num_blocks`)).
     dropout_rate: On embeddings and on each sublayer's output.
     dtype: Of the computation; parameters and softmax are float32 always.
-    remat: Whether `scan` recomputes each level in the backward pass, which
-      divides its memory by the depth and costs a third more time.
+    remat: Whether each level or layer is computed again in the backward pass,
+      which divides its memory by the depth and costs a third more time.
   """
 
   vocab_size: int
   output_size: int
-  chunk_size: int = 2
-  thickness: int = 1
   embedding_dim: int = 256
   num_heads: int = 8
   widening_factor: int = 4
@@ -54,7 +49,6 @@ class RegularGPTConfig:
   residual: bool = True
   activation: str = 'relu'
   attention_bias: bool = False
-  pad: str = 'learned'
   scale_embedding: bool = True
   tie_embedding: bool = False
   initialization: str = 'benchmark'
@@ -62,24 +56,22 @@ class RegularGPTConfig:
   dtype: Any = jnp.float32
   remat: bool = False
 
+  @property
+  def num_blocks(self) -> int:
+    """Number of blocks with parameters of their own."""
+    raise NotImplementedError
+
   def __post_init__(self):
-    minimum = {'chunk_size': 2}
     for name in (
       'vocab_size',
       'output_size',
-      'chunk_size',
-      'thickness',
       'embedding_dim',
       'num_heads',
       'widening_factor',
     ):
-      at_least = minimum.get(name, 1)
-      if getattr(self, name) < at_least:
-        raise ValueError(
-          f'{name} must be at least {at_least}, got {getattr(self, name)}.'
-        )
+      self._check_at_least(name, 1)
     for name, allowed in _CHOICES.items():
-      if getattr(self, name) not in allowed:
+      if getattr(self, name, allowed[0]) not in allowed:
         raise ValueError(
           f'{name} must be one of {", ".join(allowed)}, got'
           f' {getattr(self, name)!r}.'
@@ -99,24 +91,76 @@ class RegularGPTConfig:
         f' {self.output_size} and {self.vocab_size}.'
       )
 
+  def _check_at_least(self, name, minimum):
+    if getattr(self, name) < minimum:
+      raise ValueError(
+        f'{name} must be at least {minimum}, got {getattr(self, name)}.'
+      )
+
+
+@dataclasses.dataclass(frozen=True)
+class RegularGPTConfig(TransformerConfig):
+  """Hyperparameters of RegularGPT (Chi et al., 2023, section 3).
+
+  Attributes:
+    chunk_size: Width of the attention window, C >= 2.
+    thickness: Number of distinct blocks per level, K >= 1.
+    pad: What the window sees before the sequence: one 'learned' vector, the
+      same at every block's input, or nothing ('masked').
+  """
+
+  chunk_size: int = 2
+  thickness: int = 1
+  pad: str = 'learned'
+
+  @property
+  def num_blocks(self) -> int:
+    """K: levels share their blocks."""
+    return self.thickness
+
+  def __post_init__(self):
+    super().__post_init__()
+    self._check_at_least('chunk_size', 2)
+    self._check_at_least('thickness', 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class GPTConfig(TransformerConfig):
+  """Hyperparameters of the baseline GPT (Chi et al., 2023, section 5).
+
+  Attributes:
+    num_layers: Number of layers.
+    position_bias: What is added to the logits by distance: 'alibi',
+      'kerple_log', 't5' or 'none', see `position_biases`.
+  """
+
+  num_layers: int = 12
+  position_bias: str = 'alibi'
+
+  @property
+  def num_blocks(self) -> int:
+    """One a layer."""
+    return self.num_layers
+
+  def __post_init__(self):
+    super().__post_init__()
+    self._check_at_least('num_layers', 1)
+
 
 # What the authors ran: `benchmark` for Tables 1 and 2 (their public fork of the
 # Chomsky-hierarchy benchmark), `language` for Table 3 (GPT-2's block, as in
 # nanoGPT). Fields that are not named keep the defaults above.
-PRESETS = {
-  'benchmark': {},
-  'language': {
-    'embedding_dim': 768,
-    'num_heads': 12,
-    'norm': 'pre',
-    'activation': 'gelu',
-    'attention_bias': True,
-    'pad': 'masked',
-    'scale_embedding': False,
-    'tie_embedding': True,
-    'initialization': 'gpt2',
-  },
+_GPT2 = {
+  'embedding_dim': 768,
+  'num_heads': 12,
+  'norm': 'pre',
+  'activation': 'gelu',
+  'attention_bias': True,
+  'scale_embedding': False,
+  'tie_embedding': True,
+  'initialization': 'gpt2',
 }
+PRESETS = {'benchmark': {}, 'language': _GPT2 | {'pad': 'masked'}}
 
 
 def make_config(
@@ -141,3 +185,16 @@ def make_config(
   return RegularGPTConfig(
     vocab_size, output_size, **(PRESETS[preset] | overrides)
   )
+
+
+def make_gpt_config(vocab_size: int, **overrides) -> GPTConfig:
+  """Returns the configuration of a GPT: GPT-2's but for the position bias.
+
+  Args:
+    vocab_size: Number of symbols, read and predicted.
+    **overrides: Fields of `GPTConfig`.
+
+  Raises:
+    ValueError: If a field has a bad value.
+  """
+  return GPTConfig(vocab_size, vocab_size, **(_GPT2 | overrides))

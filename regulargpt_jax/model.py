@@ -15,39 +15,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from regulargpt_jax import attention, chunk_table, lookup
+from regulargpt_jax import attention, chunk_table, lookup, transformer
 from regulargpt_jax import config as config_lib
 from regulargpt_jax import depth as depth_lib
 
 PATHS = ('reference', 'scan', 'reduce')
 # Up to this window width, `scan` gathers C shifted views; above, it attends in
-# blocks, whose work per position is 2 C but in larger matrix products.
+# blocks, whose work per position is up to 2 C but in larger matrix products.
 _MAX_GATHERED_WINDOW = 16
 
 
-def _fan_in_init(key, shape, dtype=jnp.float32):
-  """Truncated normal of deviation 1 / sqrt(fan in): Haiku's linear layer."""
-  stddev = shape[0] ** -0.5
-  return nn.initializers.truncated_normal(stddev)(key, shape, dtype)
-
-
-def _dense(config, features, name, use_bias=True, residual=False):
-  """A linear layer with the preset's initialisation."""
-  if config.initialization == 'gpt2':
-    scale = (2 * config.thickness) ** -0.5 if residual else 1.0
-    kernel_init = nn.initializers.normal(0.02 * scale)
-  else:
-    kernel_init = _fan_in_init
-  return nn.Dense(
-    features,
-    use_bias=use_bias,
-    dtype=config.dtype,
-    kernel_init=kernel_init,
-    name=name,
-  )
-
-
-class Block(nn.Module):
+class Block(transformer.Block):
   """Attention to a dilated window of C positions, then a feed-forward layer.
 
   Sows, in the collection 'intermediates': `attention_weights` (but not where it
@@ -58,52 +36,45 @@ class Block(nn.Module):
   config: config_lib.RegularGPTConfig
 
   def setup(self):  # noqa: D102
+    super().setup()
     c = self.config
-    dense = functools.partial(_dense, c)
-    self.query = dense(c.embedding_dim, 'query', c.attention_bias)
-    self.key = dense(c.embedding_dim, 'key', c.attention_bias)
-    self.value = dense(c.embedding_dim, 'value', c.attention_bias)
-    self.projection = dense(
-      c.embedding_dim, 'projection', c.attention_bias, residual=True
-    )
     self.position_bias_HxC = self.param(
       'position_bias',
       nn.initializers.normal(0.02),
       (c.num_heads, c.chunk_size),
     )
-    self.ffn_in = dense(c.widening_factor * c.embedding_dim, 'ffn_in')
-    self.ffn_out = dense(c.embedding_dim, 'ffn_out', residual=True)
-    if c.norm != 'none':
-      norm = functools.partial(nn.LayerNorm, epsilon=1e-5, dtype=c.dtype)
-      self.attention_norm = norm(name='attention_norm')
-      self.ffn_norm = norm(name='ffn_norm')
-    self.dropout = nn.Dropout(c.dropout_rate)
 
   def chunked(self, x_NxCxD, visible_NxC, deterministic=True):
     """Maps each chunk to the output at its last position, [N, D].
 
     N may be several axes.
     """
-    y_NxCxD = self._before_attention(x_NxCxD)
-    q_NxHxd = self._heads(self.query(y_NxCxD[..., -1, :]))
-    # By distance from the last position, which is what `bias` is indexed by.
-    k_NxCxHxd = jnp.flip(self._heads(self.key(y_NxCxD)), -3)
-    v_NxCxHxd = jnp.flip(self._heads(self.value(y_NxCxD)), -3)
-    visible = None if visible_NxC is None else jnp.flip(visible_NxC, -1)
+    y_NxCxD = self.before_attention(x_NxCxD)
+    q_NxHxd = self.heads(self.query(y_NxCxD[..., -1, :]))
+    # By position in the chunk; `bias` is by distance from the last.
     out, weights = attention.window_attention(
-      q_NxHxd, k_NxCxHxd, v_NxCxHxd, self.position_bias_HxC, visible
+      q_NxHxd,
+      self.heads(self.key(y_NxCxD)),
+      self.heads(self.value(y_NxCxD)),
+      jnp.flip(self.position_bias_HxC, -1),
+      visible_NxC,
     )
-    self.sow('intermediates', 'attention_weights', weights)
-    return self._after_attention(x_NxCxD[..., -1, :], out, deterministic)
+    self.sow('intermediates', 'attention_weights', jnp.flip(weights, -1))
+    return self.after_attention(x_NxCxD[..., -1, :], out, deterministic)
 
   def windowed(self, x_BxTxD, pad_D, visible_BxT, dilation, deterministic=True):
-    """Maps a sequence to the outputs at all its positions, [B, T, D]."""
+    """Maps a sequence to the outputs at all its positions.
+
+    Returns:
+      Outputs [B, T, D], and the keys and values that were attended to,
+      [B, T, H, d].
+    """
     c = self.config
-    q, k, v = self._project(x_BxTxD)
+    q, k, v = self.project(x_BxTxD)
     if pad_D is None:
       k_before = v_before = None
     else:
-      _, k_before, v_before = self._project(pad_D)
+      _, k_before, v_before = self.project(pad_D)
     if c.chunk_size <= _MAX_GATHERED_WINDOW:
       windows = functools.partial(
         attention.dilated_windows,
@@ -131,7 +102,31 @@ class Block(nn.Module):
         dilation,
         visible_BxT if pad_D is None else None,
       )
-    return self._after_attention(x_BxTxD, out, deterministic)
+    return self.after_attention(x_BxTxD, out, deterministic), (k, v)
+
+  def decode(self, x_BxD, keys_values, slot, slots_C, visible_BxC):
+    """Maps the next position's input to its output.
+
+    Args:
+      x_BxD: The input.
+      keys_values: Those of earlier positions, each [B, S, H, d].
+      slot: Where on the second axis its own key and value go.
+      slots_C: Where those of its window are, its own first.
+      visible_BxC: False for those that it may not see; None for all seen.
+
+    Returns:
+      Output [B, D], and `keys_values` with its own.
+    """
+    q_BxHxd, *new = self.project(x_BxD)
+    keys_values = tuple(
+      jax.lax.dynamic_update_slice_in_dim(old, x[:, None], slot, 1)
+      for old, x in zip(keys_values, new, strict=True)
+    )
+    k_BxCxHxd, v_BxCxHxd = (x[:, slots_C] for x in keys_values)
+    out, _ = attention.window_attention(
+      q_BxHxd, k_BxCxHxd, v_BxCxHxd, self.position_bias_HxC, visible_BxC
+    )
+    return self.after_attention(x_BxD, out, True), keys_values
 
   def dense(self, x_BxTxD, visible_BxT, dilation, deterministic=True):
     """As `windowed`, by the T x T additive mask."""
@@ -139,47 +134,13 @@ class Block(nn.Module):
       self.position_bias_HxC, x_BxTxD.shape[1], dilation
     )
     out, weights = attention.dense_attention(
-      *self._project(x_BxTxD), mask_HxTxT, visible_BxT
+      *self.project(x_BxTxD), mask_HxTxT, visible_BxT
     )
     self.sow('intermediates', 'attention_weights', weights)
-    return self._after_attention(x_BxTxD, out, deterministic)
-
-  def _project(self, x):
-    y = self._before_attention(x)
-    return [self._heads(f(y)) for f in (self.query, self.key, self.value)]
-
-  def _heads(self, x):
-    return x.reshape(*x.shape[:-1], self.config.num_heads, -1)
-
-  def _before_attention(self, x):
-    return self.attention_norm(x) if self.config.norm == 'pre' else x
-
-  def _joined(self, x, out):
-    return x + out if self.config.residual else out
-
-  def _after_attention(self, x, out, deterministic):
-    """Everything behind the attention, position by position."""
-    norm = self.config.norm
-    activation = {
-      'relu': jax.nn.relu,
-      'gelu': functools.partial(jax.nn.gelu, approximate=True),
-    }[self.config.activation]
-    out = self.projection(out.reshape(*out.shape[:-2], -1))
-    self.sow('intermediates', 'attention', out)
-    h = self._joined(x, self.dropout(out, deterministic))
-    if norm == 'post':
-      h = self.attention_norm(h)
-    ffn = self.ffn_norm(h) if norm == 'pre' else h
-    ffn = self.ffn_out(activation(self.ffn_in(ffn)))
-    self.sow('intermediates', 'ffn', ffn)
-    h = self._joined(h, self.dropout(ffn, deterministic))
-    if norm == 'post':
-      h = self.ffn_norm(h)
-    self.sow('intermediates', 'output', h)
-    return h
+    return self.after_attention(x_BxTxD, out, deterministic)
 
 
-class RegularGPT(nn.Module):
+class RegularGPT(transformer.Transformer):
   """RegularGPT over right-aligned tokens.
 
   Level l, for l in [0, L(T)), applies K blocks in which a position attends to
@@ -188,33 +149,20 @@ class RegularGPT(nn.Module):
   (`config.pad`).
 
   `apply(..., mutable=['intermediates'])` also returns what the blocks sow, one
-  entry a level: stacked along a new first axis by 'scan', in a tuple by the
-  other paths.
+  entry a level: stacked along a new first axis by 'scan' (up to C = 16), in a
+  tuple by the other paths.
   """
 
   config: config_lib.RegularGPTConfig
 
   def setup(self):  # noqa: D102
+    super().setup()
     c = self.config
-    stddev = 0.02
-    embedding_init = (
-      nn.initializers.truncated_normal(stddev)
-      if c.initialization == 'benchmark'
-      else nn.initializers.normal(stddev)
-    )
-    self.embedding_VxD = self.param(
-      'embedding', embedding_init, (c.vocab_size, c.embedding_dim)
-    )
     if c.pad == 'learned':
       self.pad_D = self.param(
-        'pad', nn.initializers.normal(stddev), (c.embedding_dim,)
+        'pad', nn.initializers.normal(0.02), (c.embedding_dim,)
       )
     self.blocks = [Block(c, name=f'block_{k}') for k in range(c.thickness)]
-    if c.norm == 'pre':
-      self.final_norm = nn.LayerNorm(epsilon=1e-5, dtype=c.dtype)
-    if not c.tie_embedding:
-      self.readout = _dense(c, c.output_size, 'readout')
-    self.dropout = nn.Dropout(c.dropout_rate)
 
   def __call__(
     self,
@@ -223,6 +171,7 @@ class RegularGPT(nn.Module):
     extra_levels: int | jax.Array = 0,
     max_extra_levels: int | None = None,
     tables: list[jax.Array] | None = None,
+    min_length: int = 1,
   ) -> jax.Array:
     """Returns the logits.
 
@@ -236,6 +185,8 @@ class RegularGPT(nn.Module):
       max_extra_levels: Static bound on `extra_levels`, where it is traced.
       tables: What `tabulate` returned for the same parameters, to share it
         among calls of 'reduce'; by default this call makes its own.
+      min_length: Static; no string is shorter. 'reduce' then leaves out what
+        only shorter ones would need.
 
     Returns:
       [B, T, output_size], or [B, output_size] for 'reduce'; float32. Outputs at
@@ -261,16 +212,141 @@ class RegularGPT(nn.Module):
       )
     max_length = tokens_BxT.shape[1]
     max_levels = depth_lib.depth(max_length, c.chunk_size) + max_extra_levels
-    length_B = (tokens_BxT >= 0).sum(-1)
-    num_levels_B = extra_levels + depth_lib.traced_depth(
-      length_B, c.chunk_size, max_length
+    num_levels_B = extra_levels + self._num_levels(
+      (tokens_BxT >= 0).sum(-1), max_length
     )
     if path == 'reduce':
-      h = self._reduce(tokens_BxT, num_levels_B, max_levels, tables)
+      min_levels = depth_lib.depth(min_length, c.chunk_size)
+      h = self._reduce(tokens_BxT, num_levels_B, min_levels, max_levels, tables)
+    elif path == 'scan':
+      h, _ = self._scan(tokens_BxT, num_levels_B, max_levels)
     else:
-      all_levels = self._scan if path == 'scan' else self._reference
-      h = all_levels(tokens_BxT, num_levels_B[:, None, None], max_levels)
+      h = self._reference(tokens_BxT, num_levels_B, max_levels)
     return self.logits(h)
+
+  def states(self, tokens_BxT):
+    """Returns the last block's output at all positions, [B, T, D]."""
+    length = tokens_BxT.shape[1]
+    num_levels_B = self._num_levels((tokens_BxT >= 0).sum(-1), length)
+    max_levels = depth_lib.depth(length, self.config.chunk_size)
+    return self._scan(tokens_BxT, num_levels_B, max_levels)[0]
+
+  def last_logits(self, tokens_BxT):
+    """Returns the logits at the last position, float32 [B, output_size]."""
+    return self(tokens_BxT, path='reduce')
+
+  def prefill(self, tokens_BxT, max_length: int):
+    """Reads the start of strings that `decode` is to go on with.
+
+    All levels that `max_length` needs are computed from the first symbol on,
+    also those that a string is still too short to use: a level's windows reach
+    back over what the level below gave at earlier positions, so that when the
+    string grows into a level, what that level reads is there.
+
+    Args:
+      tokens_BxT: As in `__call__`.
+      max_length: Positions to make room for, at least T.
+
+    Returns:
+      Logits at the last position, float32 [B, output_size], and a cache: each
+      block's keys and values [B, S, H, d], with room for the C^(l + 1) last
+      positions of level l (all that its windows can reach) and, at the end, for
+      what stands before the sequence.
+    """
+    c = self.config
+    length = tokens_BxT.shape[1]
+    present_BxT = tokens_BxT >= 0
+    *_, sizes = self._cache_layout(max_length)
+    num_levels_B = self._num_levels(present_BxT.sum(-1), max_length)
+    h, per_block = self._scan(tokens_BxT, num_levels_B, len(sizes), keep=True)
+
+    def pack(x_LxBxTxHxd, before_Hxd):
+      parts = []
+      for x_BxTxHxd, size in zip(x_LxBxTxHxd, sizes, strict=True):
+        kept = np.arange(max(0, length - size), length)
+        shape = (len(x_BxTxHxd), size, *x_BxTxHxd.shape[2:])
+        empty = jnp.zeros(shape, x_BxTxHxd.dtype)
+        parts.append(
+          empty.at[:, kept % size].set(x_BxTxHxd[:, kept], unique_indices=True)
+        )
+      before = jnp.broadcast_to(before_Hxd, parts[0][:, :1].shape)
+      return jnp.concatenate([*parts, before.astype(parts[0].dtype)], axis=1)
+
+    cache = []
+    for block, keys_values in zip(self.blocks, per_block, strict=True):
+      before = (0.0, 0.0)
+      if c.pad == 'learned':
+        _, *before = block.project(self.pad_D)
+      cache.append(tuple(map(pack, keys_values, before)))
+    return self.logits(h[:, -1]), {
+      'blocks': cache,
+      'position': jnp.int32(length),
+      'start_B': length - present_BxT.sum(-1),
+    }
+
+  def decode(self, tokens_B, cache, max_length: int):
+    """Reads one more symbol of each string, in O(C) work a block.
+
+    Equal to the last position of a call on the whole string: the answer is
+    taken from level L(T) - 1, where T is its length by now.
+
+    Args:
+      tokens_B: Symbols in [0, V).
+      cache: What `prefill` or `decode` returned.
+      max_length: As given to `prefill`, which no string may outgrow.
+
+    Returns:
+      Logits, float32 [B, output_size], and the new cache.
+    """
+    c = self.config
+    position, start_B = cache['position'], cache['start_B']
+    dilations, offsets, sizes = self._cache_layout(max_length)
+    num_levels_B = self._num_levels(position + 1 - start_B, max_length)
+
+    def level_fn(self, carry, level, dilation, offset, size):
+      h, answer, blocks = carry
+      reached_C = position - jnp.arange(c.chunk_size) * dilation
+      slots_C = jnp.where(reached_C >= 0, offset + reached_C % size, sum(sizes))
+      visible_BxC = self._visible(reached_C >= start_B[:, None])
+      updated = []
+      for block, keys_values in zip(self.blocks, blocks, strict=True):
+        h, keys_values = block.decode(
+          h, keys_values, slots_C[0], slots_C, visible_BxC
+        )
+        updated.append(keys_values)
+      answer = jnp.where((level < num_levels_B)[:, None], h, answer)
+      return (h, answer, updated), None
+
+    scan = nn.scan(
+      level_fn,
+      variable_broadcast='params',
+      split_rngs={'params': False},
+      in_axes=(0, 0, 0, 0),
+      length=len(sizes),
+    )
+    h = self.embed(tokens_B)
+    (_, answer, blocks), _ = scan(
+      self,
+      (h, h, cache['blocks']),
+      jnp.arange(len(sizes)),
+      *map(jnp.array, (dilations, offsets, sizes)),
+    )
+    return self.logits(answer), {
+      'blocks': blocks,
+      'position': position + 1,
+      'start_B': start_B,
+    }
+
+  def _cache_layout(self, max_length):
+    """Dilations of the levels, where their slots start, and how many."""
+    chunk_size = self.config.chunk_size
+    levels = range(depth_lib.depth(max_length, chunk_size))
+    dilations = [min(chunk_size**l, max_length) for l in levels]
+    sizes = [min(chunk_size ** (l + 1), max_length) for l in levels]
+    return dilations, [sum(sizes[:l]) for l in levels], sizes
+
+  def _num_levels(self, length_B, max_length):
+    return depth_lib.traced_depth(length_B, self.config.chunk_size, max_length)
 
   def tabulate(
     self, num_symbols: int, max_rows: int | None = None
@@ -293,13 +369,14 @@ class RegularGPT(nn.Module):
     tables = [self._embedding_table()]
     shareable = (
       c.thickness == 1
-      and self._deterministic
+      and self.deterministic
       and not self.is_mutable_collection('intermediates')
     )
     length = c.chunk_size
     while shareable:
       num_rows = chunk_table.num_strings(c.vocab_size, length)
-      if num_rows > num_symbols // length:
+      # Looking a row up, and its gradient, costs about as much as a block.
+      if 2 * num_rows > num_symbols // length:
         break
       if max_rows is not None and num_rows > max_rows:
         break
@@ -327,18 +404,18 @@ class RegularGPT(nn.Module):
     *inner, last = self.blocks
     for block in inner:
       x_BxnxD = self._padded(x_BxnxD, present_Bxn)
-      x_BxnxD = block.windowed(
-        x_BxnxD, self._pad(), present_Bxn, 1, self._deterministic
+      x_BxnxD, _ = block.windowed(
+        x_BxnxD, self._pad(), present_Bxn, 1, self.deterministic
       )
     x_BxnxCxD = self._in_chunks(x_BxnxD, 0)
     present_BxnxC = self._in_chunks(present_Bxn, False)
     x_BxnxCxD = self._padded(x_BxnxCxD, present_BxnxC)
     x_BxnxD = last.chunked(
-      x_BxnxCxD, self._visible(present_BxnxC), self._deterministic
+      x_BxnxCxD, self._visible(present_BxnxC), self.deterministic
     )
     return x_BxnxD, present_BxnxC[..., -1]
 
-  def _reduce(self, tokens_BxT, num_levels_B, max_levels, tables):
+  def _reduce(self, tokens_BxT, num_levels_B, min_levels, max_levels, tables):
     """A tree: level l keeps the positions T - 1 - i * C^(l + 1)."""
     c = self.config
     if tables is None:
@@ -350,58 +427,80 @@ class RegularGPT(nn.Module):
       number_Bxn = chunk_table.join(
         self._in_chunks(number_Bxn, 0), c.vocab_size, c.chunk_size**level
       )
-      last_BxD = lookup.take_rows(tables[level + 1], number_Bxn[:, -1])
-      answer_BxD = self._answer(level, num_levels_B, last_BxD, answer_BxD)
+      if level + 1 >= min_levels:
+        last_BxD = lookup.take_rows(tables[level + 1], number_Bxn[:, -1])
+        answer_BxD = self._answer(level, num_levels_B, last_BxD, answer_BxD)
     first_level = min(max_levels, len(tables) - 1)
     x_BxnxD = lookup.take_rows(tables[first_level], number_Bxn)
     present_Bxn = number_Bxn > 0
     if first_level == 0:
-      x_BxnxD = self.dropout(x_BxnxD, self._deterministic)
+      x_BxnxD = self.dropout(x_BxnxD, self.deterministic)
     for level in range(first_level, max_levels):
       x_BxnxD, present_Bxn = self.level(x_BxnxD, present_Bxn)
-      answer_BxD = self._answer(level, num_levels_B, x_BxnxD[:, -1], answer_BxD)
+      if level + 1 >= min_levels:
+        answer_BxD = self._answer(
+          level, num_levels_B, x_BxnxD[:, -1], answer_BxD
+        )
     return answer_BxD
 
-  def _scan(self, tokens_BxT, num_levels_Bx1x1, max_levels):
-    """All positions, one traced level whatever the depth."""
-    present_BxT = tokens_BxT >= 0
+  def _scan(self, tokens_BxT, num_levels_B, max_levels, keep=False):
+    """All positions: one traced level whatever the depth, or one for each.
 
-    def level_fn(self, carry, level_and_dilation):
+    Args:
+      tokens_BxT: As in `__call__`.
+      num_levels_B: Levels that each string goes through.
+      max_levels: Levels to compute.
+      keep: Whether to return the keys and values.
+
+    Returns:
+      Outputs [B, T, D]; and of each block the keys and values, each
+      [max_levels, B, T, H, d].
+    """
+    c = self.config
+    present_BxT = tokens_BxT >= 0
+    num_levels_Bx1x1 = num_levels_B[:, None, None]
+
+    def level_fn(self, carry, level, dilation):
       h, answer = carry
-      level, dilation = level_and_dilation
+      keys_values = []
       for block in self.blocks:
-        h = block.windowed(
+        h, new = block.windowed(
           self._padded(h, present_BxT),
           self._pad(),
           present_BxT,
           dilation,
-          self._deterministic,
+          self.deterministic,
         )
-      return (h, jnp.where(level < num_levels_Bx1x1, h, answer)), None
+        keys_values.append(new if keep else ())
+      return (h, jnp.where(level < num_levels_Bx1x1, h, answer)), keys_values
 
-    # The windows and what is computed position by position are cheaper to
-    # compute again than to keep for the backward pass.
-    policy = jax.checkpoint_policies.dots_with_no_batch_dims_saveable
-    level_fn = nn.remat(
-      level_fn, prevent_cse=False, policy=None if self.config.remat else policy
-    )
-    h = self._embed(tokens_BxT)
-    levels = jnp.arange(max_levels)
-    dilations = jnp.array([self._dilation(l, h) for l in range(max_levels)])
-    scan = nn.scan(
-      level_fn,
-      variable_broadcast='params',
-      variable_axes={'intermediates': 0},
-      split_rngs={'params': False, 'dropout': True},
-      length=max_levels,
-    )
-    (_, answer), _ = scan(self, (h, h), (levels, dilations))
-    return answer
+    h = self.embed(tokens_BxT)
+    dilations = [self._dilation(l, h) for l in range(max_levels)]
+    if c.chunk_size <= _MAX_GATHERED_WINDOW:
+      scan = nn.scan(
+        transformer.remat(level_fn, c, in_scan=True),
+        variable_broadcast='params',
+        variable_axes={'intermediates': 0},
+        split_rngs={'params': False, 'dropout': True},
+        in_axes=(0, 0),
+        length=max_levels,
+      )
+      (_, answer), keys_values = scan(
+        self, (h, h), jnp.arange(max_levels), jnp.array(dilations)
+      )
+      return answer, keys_values
+    # Wide windows need few levels, and their blocks a dilation that is known.
+    carry, levels = (h, h), []
+    for level, dilation in enumerate(dilations):
+      fn = functools.partial(level_fn, level=level, dilation=dilation)
+      carry, keys_values = transformer.remat(fn, c)(self, carry)
+      levels.append(keys_values)
+    return carry[1], jax.tree.map(lambda *x: jnp.stack(x), *levels)
 
-  def _reference(self, tokens_BxT, num_levels_Bx1x1, max_levels):
+  def _reference(self, tokens_BxT, num_levels_B, max_levels):
     """All positions, as eq. (1) says it: pads in front, then a mask."""
     c = self.config
-    h = answer = self._embed(tokens_BxT)
+    h = answer = self.embed(tokens_BxT)
     for level in range(max_levels):
       dilation = self._dilation(level, h)
       num_pads = (c.chunk_size - 1) * dilation
@@ -410,15 +509,11 @@ class RegularGPT(nn.Module):
       visible = jnp.ones_like(present) if c.pad == 'learned' else present
       for block in self.blocks:
         h = block.dense(
-          self._padded(h, present), visible, dilation, self._deterministic
+          self._padded(h, present), visible, dilation, self.deterministic
         )
       h = h[:, num_pads:]
-      answer = jnp.where(level < num_levels_Bx1x1, h, answer)
+      answer = jnp.where(level < num_levels_B[:, None, None], h, answer)
     return answer
-
-  @property
-  def _deterministic(self):
-    return not (self.config.dropout_rate and self.has_rng('dropout'))
 
   def _dilation(self, level, h_BxTxD):
     """C^level; beyond the length all dilations are alike (and may overflow)."""
@@ -456,24 +551,8 @@ class RegularGPT(nn.Module):
 
   def _embedding_table(self):
     """Row 0 is `pad` (nothing, if masked), row v + 1 symbol v; [V + 1, D]."""
-    c = self.config
     pad_D = self._pad()
     if pad_D is None:
-      pad_D = jnp.zeros(c.embedding_dim)
-    scale = c.embedding_dim**0.5 if c.scale_embedding else 1.0
-    table = jnp.concatenate([pad_D[None], self.embedding_VxD * scale])
-    return table.astype(c.dtype)
-
-  def _embed(self, tokens_BxT):
-    x = lookup.take_rows(self._embedding_table(), tokens_BxT + 1)
-    return self.dropout(x, self._deterministic)
-
-  def logits(self, h: jax.Array) -> jax.Array:
-    """Reads off states [..., D]: logits [..., output_size], float32."""
-    if self.config.norm == 'pre':
-      h = self.final_norm(h)
-    if self.config.tie_embedding:
-      logits = h @ self.embedding_VxD.T.astype(h.dtype)
-    else:
-      logits = self.readout(h)
-    return logits.astype(jnp.float32)
+      pad_D = jnp.zeros(self.config.embedding_dim)
+    table = jnp.concatenate([pad_D[None], self.scaled_embedding])
+    return table.astype(self.config.dtype)

@@ -12,6 +12,8 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 
+from regulargpt_jax import position_biases
+
 
 class PositionalEncodings(enum.StrEnum):
   """How a transformer knows positions."""
@@ -69,18 +71,6 @@ def rotate(x_BxTxHxd, position_BxT, max_time: int) -> jax.Array:
   return rotated.reshape(x_BxTxHxd.shape)
 
 
-def alibi_slopes(num_heads: int) -> list[float]:
-  """Returns ALiBi's slope of every head (Press et al., 2022, section 3).
-
-  They are 2^(-8 h / H), h = 1..H, for H a power of two; otherwise those of the
-  power of two below, and every second one of the power of two above.
-  """
-  power = 2 ** (num_heads.bit_length() - 1)
-  slopes = [2 ** (-8 * h / power) for h in range(1, power + 1)]
-  between = [2 ** (-8 * (h - 0.5) / power) for h in range(1, power + 1)]
-  return slopes + between[: num_heads - power]
-
-
 def alibi_bias(distance_BxQxK, num_heads: int) -> jax.Array:
   """Returns what ALiBi adds to the logits, [B, H, Q, K].
 
@@ -95,8 +85,8 @@ def alibi_bias(distance_BxQxK, num_heads: int) -> jax.Array:
   """
   is_before = distance_BxQxK > 0
   penalty_BxQxK = jnp.abs(distance_BxQxK) - 0.5 * is_before
-  slopes_Hx1x1 = jnp.array(alibi_slopes(num_heads))[:, None, None]
-  return -slopes_Hx1x1 * penalty_BxQxK[:, None]
+  slopes_H = jnp.array(position_biases.alibi_slopes(num_heads))
+  return -slopes_H[:, None, None] * penalty_BxQxK[:, None]
 
 
 def relative_logits(

@@ -25,7 +25,7 @@ def test_parts_of_unequal_counts_are_not_averaged():
   """
   task = builders.make_task(_TINY)
   model = builders.make_model(_TINY, task)
-  params = training.init_state(model, training.make_runs(_TINY)).params
+  params = training.init_state(_TINY, model).params
   whole, in_parts = (
     range_evaluation.evaluate(
       _TINY, task, dataclasses.replace(model, sub_batch_size=size), params
@@ -39,7 +39,7 @@ def test_parts_of_unequal_counts_are_not_averaged():
 def test_runs_are_tested_on_the_same_strings():
   task = builders.make_task(_TINY)
   model = builders.make_model(_TINY, task)
-  params = training.init_state(model, training.make_runs(_TINY)).params
+  params = training.init_state(_TINY, model).params
   twice = jax.tree.map(lambda x: np.concatenate([x, x]), params)
   accuracies = range_evaluation.evaluate(_TINY, task, model, twice)
   np.testing.assert_array_equal(accuracies[0], accuracies[1])

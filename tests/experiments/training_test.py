@@ -16,6 +16,8 @@ from experiments import (
   checkpoints,
   config,
   data,
+  devices,
+  files,
   metrics,
   range_evaluation,
   run,
@@ -38,7 +40,7 @@ _TINY = config.Experiment(
 def _train(experiment, workdir):
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
-  return training.train(experiment, str(workdir), task, model)
+  return training.train(experiment, str(workdir), task, model).params
 
 
 @pytest.fixture
@@ -82,7 +84,11 @@ def test_one_program_a_depth(compilations, tmp_path):
 
 def _step(experiment, task, model, width=5):
   source = data.make_source(task, experiment.batch_size, [width])
-  return jax.jit(training.make_step(experiment, task, source, model, width))
+  return jax.jit(
+    training.make_step(
+      experiment, task, source, model, devices.make_mesh(1, 1), width
+    )
+  )
 
 
 def test_a_step_is_adam_behind_clipping():
@@ -90,8 +96,8 @@ def test_a_step_is_adam_behind_clipping():
   experiment = dataclasses.replace(_TINY, learning_rate=0.01)
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
-  runs = training.make_runs(experiment)
-  state = training.init_state(model, runs)
+  runs = training.make_runs(config.runs_of(experiment))
+  state = training.init_state(experiment, model)
   params = jax.tree.map(lambda x: x[0], state.params)
   optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(0.01))
   optimizer_state = optimizer.init(params)
@@ -126,46 +132,42 @@ def test_runs_do_not_disturb_each_other():
   """Run i among others equals run i alone, also where a run diverges."""
   task = builders.make_task(_TINY)
   model = builders.make_model(_TINY, task)
-  runs = training.Runs(
-    seed=jnp.array([0, 1, 0], jnp.uint32),
-    model_init_seed=jnp.array([0, 5, 0], jnp.uint32),
-    learning_rate=jnp.array([1e-3, 1e-2, jnp.inf]),
-  )
+  runs = [(1e-3, 0, 0), (1e-2, 1, 5), (9e29, 0, 0)]
   step = _step(_TINY, task, model)
 
   def trained(runs):
-    state = training.init_state(model, runs)
+    state = training.init_state(_TINY, model, runs)
     for length in (5, 3, 4):
-      state = step(state, runs, jnp.int32(length))
+      state = step(state, training.make_runs(runs), jnp.int32(length))
     return state
 
   together = trained(runs)
   for i in range(2):
-    alone = trained(jax.tree.map(lambda x, i=i: x[i : i + 1], runs))
+    alone = trained(runs[i : i + 1])
     chex.assert_trees_all_close(
       jax.tree.map(lambda x, i=i: x[i], together.params),
       jax.tree.map(lambda x: x[0], alone.params),
       atol=1e-5,
     )
-  np.testing.assert_array_equal(together.diverged_at, [-1, -1, 0])
+  np.testing.assert_array_equal(together.diverged_at, [-1, -1, 1])
   assert all(jnp.isfinite(x).all() for x in jax.tree.leaves(together.params))
 
 
 def test_divergence_is_reported_and_the_last_good_checkpoint_kept(tmp_path):
   experiment = dataclasses.replace(_TINY, learning_rate=9e29)
   for _ in range(2):
-    with pytest.raises(training.DivergedError, match='step 1'):
+    with pytest.raises(training.DivergedError, match='step 2'):
       _train(experiment, tmp_path)
   warm = dataclasses.replace(
     _TINY, learning_rate=9e29, warmup_steps=6, checkpoint_every=1
   )
-  with pytest.raises(training.DivergedError, match='step 2'):
+  with pytest.raises(training.DivergedError, match='step 3'):
     _train(warm, tmp_path / 'warm')
   task = builders.make_task(warm)
   model = builders.make_model(warm, task)
-  state = training.init_state(model, training.make_runs(warm))
+  state = training.init_state(warm, model)
   step, kept = checkpoints.Checkpoints(tmp_path / 'warm').restore(state)
-  assert step == 1
+  assert step == 2
   assert all(jnp.isfinite(x).all() for x in jax.tree.leaves(kept.params))
 
 
@@ -192,8 +194,8 @@ def test_extra_levels_are_drawn_from_0_to_the_most():
     return jnp.log(jnp.where(target > 0, p, 1 - p))
 
   step = _step(experiment, task, dataclasses.replace(model, apply=revealing))
-  runs = training.make_runs(experiment)
-  state = training.init_state(model, runs)
+  runs = training.make_runs(config.runs_of(experiment))
+  state = training.init_state(experiment, model)
   draws = []
   for _ in range(60):
     state = step(state.replace(loss_sum=jnp.zeros(1)), runs, jnp.int32(5))
@@ -312,7 +314,7 @@ def test_nothing_but_damaged_checkpoints_is_an_error(tmp_path):
 
 
 def test_a_second_process_is_kept_out(tmp_path):
-  with run.locked(str(tmp_path)), pytest.raises(OSError, match='Another'):
+  with files.locked(str(tmp_path)), pytest.raises(OSError, match='Another'):
     run.train_and_evaluate(_TINY, str(tmp_path))
 
 

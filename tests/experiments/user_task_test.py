@@ -50,7 +50,7 @@ def test_a_benchmark_task_trains_unchanged(task, architecture, tmp_path):
 def test_resumed_user_task_goes_on_with_its_data(tmp_path, monkeypatch):
   task = builders.make_task(_TINY)
   model = builders.make_model(_TINY, task)
-  expected = training.train(_TINY, str(tmp_path / 'whole'), task, model)
+  expected = training.train(_TINY, str(tmp_path / 'whole'), task, model).params
 
   class KilledError(Exception):
     pass
@@ -66,7 +66,7 @@ def test_resumed_user_task_goes_on_with_its_data(tmp_path, monkeypatch):
   with pytest.raises(KilledError):
     training.train(_TINY, str(tmp_path / 'killed'), task, model)
   monkeypatch.undo()
-  actual = training.train(_TINY, str(tmp_path / 'killed'), task, model)
+  actual = training.train(_TINY, str(tmp_path / 'killed'), task, model).params
   chex.assert_trees_all_equal(actual, expected)
 
 

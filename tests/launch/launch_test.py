@@ -3,19 +3,17 @@
 import dataclasses
 import json
 import os
-import pathlib
 import re
 import resource
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from experiments import config
+from tests.launch import commands
 
-_REPOSITORY = pathlib.Path(__file__).parents[2]
 _TINY = (
   '--embedding_dim=8',
   '--num_heads=2',
@@ -25,39 +23,6 @@ _TINY = (
   '--range_test_batch_size=4',
 )
 _LONG = (*_TINY, '--training_steps=3000', '--checkpoint_every=100')
-
-
-def _start(command, *flags, **kwargs):
-  return subprocess.Popen(
-    [sys.executable, '-m', f'launch.{command}', *flags],
-    cwd=_REPOSITORY,
-    stdout=subprocess.PIPE,
-    stderr=subprocess.PIPE,
-    text=True,
-    **kwargs,
-  )
-
-
-def _run(command, *flags, **kwargs):
-  process = _start(command, *flags, **kwargs)
-  stdout, stderr = process.communicate(timeout=300)
-  return process.returncode, stdout, stderr
-
-
-def _last_line(text):
-  return text.strip().splitlines()[-1]
-
-
-def _checkpoints(workdir):
-  return list((workdir / 'checkpoints').glob('*.sha256.json'))
-
-
-def _wait_for_checkpoints(process, workdir, number):
-  deadline = time.monotonic() + 120
-  while len(_checkpoints(workdir)) < number:
-    assert process.poll() is None, process.communicate()
-    assert time.monotonic() < deadline
-    time.sleep(0.01)
 
 
 def _results(workdir):
@@ -71,7 +36,7 @@ def _results(workdir):
 @pytest.fixture(scope='module')
 def undisturbed(tmp_path_factory):
   workdir = tmp_path_factory.mktemp('undisturbed') / 'run'
-  status, stdout, stderr = _run('train', *_LONG, f'--workdir={workdir}')
+  status, stdout, stderr = commands.run('train', *_LONG, f'--workdir={workdir}')
   assert status == 0, stderr
   assert 'score' in stdout
   return workdir
@@ -81,12 +46,12 @@ def test_killed_and_resumed_equals_undisturbed(undisturbed, tmp_path):
   workdir = tmp_path / 'run'
   command = ('train', *_LONG, f'--workdir={workdir}')
   for number in (1, 2):
-    process = _start(*command)
-    _wait_for_checkpoints(process, workdir, number)
+    process = commands.start(*command)
+    commands.wait_for_checkpoints(process, workdir, number)
     process.kill()
     process.communicate()
     assert process.returncode == -signal.SIGKILL
-  status, _, stderr = _run(*command)
+  status, _, stderr = commands.run(*command)
   assert status == 0, stderr
   assert 'Resuming from step' in stderr
   assert _results(workdir) == _results(undisturbed)
@@ -96,20 +61,21 @@ def test_killed_and_resumed_equals_undisturbed(undisturbed, tmp_path):
 def _assert_same_parameters(*workdirs):
   """Compares the arrays in the last checkpoints, in a fresh process."""
   program = """
-import sys, chex, jax
+import sys, chex
 from experiments import builders, checkpoints, config, training
 states = []
 for workdir in sys.argv[1:]:
   experiment = config.load(workdir)
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
-  like = training.init_state(model, training.make_runs(experiment))
+  runs = config.load_runs(workdir)
+  like = training.init_state(experiment, model, runs)
   states.append(checkpoints.Checkpoints(workdir).restore(like))
 chex.assert_trees_all_equal(*states)
 """
   subprocess.run(
     [sys.executable, '-c', program, *map(str, workdirs)],
-    cwd=_REPOSITORY,
+    cwd=commands.REPOSITORY,
     check=True,
   )
 
@@ -118,20 +84,20 @@ chex.assert_trees_all_equal(*states)
 def test_a_signal_saves_and_says_how_to_go_on(number, undisturbed, tmp_path):
   workdir = tmp_path / 'run'
   command = ('train', *_LONG, f'--workdir={workdir}')
-  process = _start(*command)
-  _wait_for_checkpoints(process, workdir, 1)
+  process = commands.start(*command)
+  commands.wait_for_checkpoints(process, workdir, 1)
   process.send_signal(number)
   _, stderr = process.communicate(timeout=60)
   assert process.returncode == 128 + number
-  assert 'Run the same command again' in _last_line(stderr)
+  assert 'Run the same command again' in commands.last_line(stderr)
   assert 'Traceback' not in stderr
-  status, _, stderr = _run(*command)
+  status, _, stderr = commands.run(*command)
   assert status == 0, stderr
   assert _results(workdir) == _results(undisturbed)
 
 
 def test_evaluate_command(undisturbed, tmp_path):
-  status, stdout, stderr = _run(
+  status, stdout, stderr = commands.run(
     'evaluate',
     f'--workdir={undisturbed}',
     f'--output_dir={tmp_path}',
@@ -157,7 +123,9 @@ def test_evaluate_command(undisturbed, tmp_path):
 )
 def test_bad_input_exits_with_one_clear_line(flags, message, tmp_path):
   workdir = tmp_path / 'run'
-  status, stdout, stderr = _run('train', *_TINY, *flags, f'--workdir={workdir}')
+  status, stdout, stderr = commands.run(
+    'train', *_TINY, *flags, f'--workdir={workdir}'
+  )
   assert status != 0
   assert message in stdout + stderr
   assert 'Traceback' not in stderr
@@ -173,7 +141,7 @@ def test_no_space_left_is_one_line_and_nothing_half_written(tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))
 
   environment = {**os.environ, 'JAX_ENABLE_COMPILATION_CACHE': 'false'}
-  status, _, stderr = _run(
+  status, _, stderr = commands.run(
     'train',
     *_TINY,
     '--training_steps=50',
@@ -182,11 +150,11 @@ def test_no_space_left_is_one_line_and_nothing_half_written(tmp_path):
     env=environment,
   )
   assert status == 1
-  assert _last_line(stderr).startswith('Error: Cannot save step 50')
+  assert commands.last_line(stderr).startswith('Error: Cannot save step 50')
   assert 'Traceback' not in stderr
-  assert not _checkpoints(workdir)
+  assert not commands.checkpoints(workdir)
   # With room again, the same command goes on to the end.
-  status, stdout, stderr = _run(
+  status, stdout, stderr = commands.run(
     'train', *_TINY, '--training_steps=50', f'--workdir={workdir}'
   )
   assert status == 0, stderr
@@ -203,7 +171,7 @@ def test_no_space_left_is_one_line_and_nothing_half_written(tmp_path):
   ],
 )
 def test_help_names_every_flag(command, names):
-  _, stdout, _ = _run(command, '--help')
+  _, stdout, _ = commands.run(command, '--help')
   for name in names:
     assert f'--{name}' in stdout or f'--[no]{name}' in stdout
   assert f'python -m launch.{command}' in stdout
@@ -222,14 +190,14 @@ def test_regex_and_automaton_from_the_command_line(tmp_path):
   }
   (tmp_path / 'odd.json').write_text(json.dumps(table))
   flag = f'--automaton={tmp_path / "odd.json"}'
-  status, stdout, stderr = _run('describe', flag)
+  status, stdout, stderr = commands.run('describe', flag)
   assert status == 0, stderr
   examples = re.findall(r'^  ([ab]{10}) -> (\d)$', stdout, re.MULTILINE)
   assert len(examples) == 5
   for string, answer in examples:
     assert int(answer) == string.count('a') % 2
   workdir = tmp_path / 'run'
-  status, stdout, stderr = _run(
+  status, stdout, stderr = commands.run(
     'train', *_TINY, flag, '--training_steps=3', f'--workdir={workdir}'
   )
   assert status == 0, stderr
@@ -238,7 +206,7 @@ def test_regex_and_automaton_from_the_command_line(tmp_path):
 
 def test_compile_writes_a_workdir_that_evaluates_to_one(tmp_path):
   workdir = tmp_path / 'run'
-  status, _, stderr = _run(
+  status, _, stderr = commands.run(
     'compile',
     '--regex=(01|10)*',
     '--max_range_test_length=60',
@@ -247,7 +215,7 @@ def test_compile_writes_a_workdir_that_evaluates_to_one(tmp_path):
   )
   assert status == 0, stderr
   assert 'Compiled 4 states' in stderr
-  status, stdout, stderr = _run('evaluate', f'--workdir={workdir}')
+  status, stdout, stderr = commands.run('evaluate', f'--workdir={workdir}')
   assert status == 0, stderr
   assert 'compiled regular_gpt on the regex (01|10)*' in stdout
   results = json.loads((workdir / 'range_evaluation.json').read_text())
@@ -256,10 +224,10 @@ def test_compile_writes_a_workdir_that_evaluates_to_one(tmp_path):
 
 def test_compile_without_an_automaton_is_one_clear_line(tmp_path):
   workdir = tmp_path / 'run'
-  status, _, stderr = _run(
+  status, _, stderr = commands.run(
     'compile', '--task=reverse_string', f'--workdir={workdir}'
   )
   assert status == 1
-  assert 'no automaton' in _last_line(stderr)
+  assert 'no automaton' in commands.last_line(stderr)
   assert 'Traceback' not in stderr
   assert not workdir.exists()

@@ -1,6 +1,7 @@
 """The fast attentions against the T x T mask, at every dilation at once."""
 
 import functools
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -60,7 +61,15 @@ def _block_local(q, k, v, k_pad, v_pad, bias, visible, dilation):
   )
 
 
-@pytest.mark.parametrize('fast', [_gathered, _block_local])
+def _block_local_unshared(*inputs):
+  """No short residues in one block."""
+  with mock.patch.object(attention, '_MIN_BLOCK', 1):
+    return _block_local(*inputs)
+
+
+@pytest.mark.parametrize(
+  'fast', [_gathered, _block_local, _block_local_unshared]
+)
 @pytest.mark.parametrize('has_pad', [True, False])
 @pytest.mark.parametrize('shape', _SHAPES, ids=str)
 def test_fast_attention_equals_the_mask(fast, has_pad, shape):
@@ -71,10 +80,12 @@ def test_fast_attention_equals_the_mask(fast, has_pad, shape):
   dilations = [1, 2, 3, chunk_size, length, length + 1, 10**6]
 
   def outputs(q, k, v, k_pad, v_pad, bias):
-    return jax.lax.map(
-      lambda d: fast(q, k, v, k_pad, v_pad, bias, visible, d),
-      jnp.array(dilations),
-    )
+    def output(dilation):
+      return fast(q, k, v, k_pad, v_pad, bias, visible, dilation)
+
+    if fast is _gathered:  # The dilation may be traced.
+      return jax.lax.map(output, jnp.array(dilations))
+    return [output(d) for d in dilations]
 
   inputs = (q, k, v, k_pad, v_pad, bias)
   actual = jax.jit(outputs)(*inputs)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from regulargpt_jax import baselines
+from regulargpt_jax import baselines, position_biases
 from regulargpt_jax.baselines import (
   ndstack_rnn,
   positional_encodings,
@@ -480,9 +480,9 @@ def test_rotated_products_depend_on_the_distance_only():
 
 
 def test_alibi_matches_the_formula():
-  assert positional_encodings.alibi_slopes(8) == [2.0**-h for h in range(1, 9)]
-  assert positional_encodings.alibi_slopes(3) == [2**-4, 2**-8, 2**-2]
-  slopes = positional_encodings.alibi_slopes(2)
+  assert position_biases.alibi_slopes(8) == [2.0**-h for h in range(1, 9)]
+  assert position_biases.alibi_slopes(3) == [2**-4, 2**-8, 2**-2]
+  slopes = position_biases.alibi_slopes(2)
   q_position, k_position = np.array([[0, 3]]), np.array([[0, 1, 5]])
   bias = positional_encodings.alibi_bias(
     jnp.array(q_position[:, :, None] - k_position[:, None]), 2

@@ -175,6 +175,16 @@ def test_nothing_depends_on_how_far_it_was_padded():
     _assert_close(_apply(model, params, wide), expected, 1e-6)
 
 
+@pytest.mark.parametrize('thickness', [1, 2])
+def test_knowing_the_shortest_length_changes_nothing(thickness):
+  model, params = _model('benchmark', 2, thickness, 2)
+  tokens = _tokens([5, 8, 9, 16], 16, 2)
+  expected = _apply(model, params, tokens)
+  for min_length in (2, 4, 5):
+    out = model.apply(params, tokens, min_length=min_length)
+    _assert_close(out, expected, 1e-6)
+
+
 def test_tables_change_nothing():
   """Few distinct chunks: shared tables, own tables and none agree."""
   model, params = _model('benchmark', 2, 1, 2)
@@ -187,7 +197,7 @@ def test_tables_change_nothing():
     return jnp.sum(jnp.sin(logits)), (logits, len(tables))
 
   results = {}
-  for num_symbols in (0, 200, 10**4):
+  for num_symbols in (0, 300, 10**4):
     results[num_symbols] = jax.value_and_grad(loss, has_aux=True)(
       params, num_symbols
     )

@@ -1,0 +1,166 @@
+"""Devices and processes: the mesh, and what the processes agree on.
+
+All devices of all processes form one mesh with two named axes: `run`, over
+which the runs of a cell are divided, and `data`, over which each run's batch
+is. Every process runs the same program; the first one alone writes files that
+are not checkpoints, and talks.
+"""
+
+from collections.abc import Callable
+import math
+from typing import Any
+
+import chex
+import jax
+from jax.experimental import multihost_utils
+import numpy as np
+
+P = jax.sharding.PartitionSpec
+
+# Seconds until a process that has fallen silent counts as lost, and until those
+# that are left stop to wait for it at the end.
+_HEARTBEAT_TIMEOUT_S = 30
+_SHUTDOWN_TIMEOUT_S = 30
+# Bytes of an error's text that processes tell each other.
+_MAX_MESSAGE = 2000
+
+
+def join(
+  coordinator_address: str | None = None,
+  num_processes: int | None = None,
+  process_id: int | None = None,
+) -> None:
+  """Joins the other processes, before anything else is done with JAX.
+
+  On Cloud TPU, under Slurm and under Open MPI all arguments are found.
+
+  Args:
+    coordinator_address: Host and port of the first process.
+    num_processes: How many there are.
+    process_id: Which one this is, from 0.
+
+  Raises:
+    ValueError: If an argument is missing, or the others did not come.
+  """
+  try:
+    jax.distributed.initialize(
+      coordinator_address,
+      num_processes,
+      process_id,
+      heartbeat_timeout_seconds=_HEARTBEAT_TIMEOUT_S,
+      shutdown_timeout_seconds=_SHUTDOWN_TIMEOUT_S,
+    )
+  except (ValueError, RuntimeError) as error:
+    line = (str(error) or type(error).__name__).splitlines()[0]
+    raise ValueError(
+      f'Cannot join the other processes: {line} Outside Cloud TPU, Slurm and'
+      ' Open MPI give --coordinator_address, --num_processes and --process_id.'
+    ) from error
+
+
+def is_main() -> bool:
+  """Whether this is the process that writes and talks."""
+  return jax.process_index() == 0
+
+
+def from_main(function: Callable[[], int | None]) -> int:
+  """Calls a function on the first process, and returns its result on all.
+
+  Args:
+    function: Returns an integer, or None for 0.
+
+  Raises:
+    ValueError: On all processes, if the function raises it.
+    OSError: Likewise.
+  """
+  if jax.process_count() == 1:
+    return function() or 0
+  answer, kind, message = 0, 0, b''
+  if is_main():
+    try:
+      answer = function() or 0
+    except (ValueError, OSError) as error:
+      kind = 1 if isinstance(error, ValueError) else 2
+      message = str(error).encode()[:_MAX_MESSAGE]
+  told = np.zeros(_MAX_MESSAGE, np.uint8)
+  told[: len(message)] = np.frombuffer(message, np.uint8)
+  answer, kind, told = multihost_utils.broadcast_one_to_all(
+    (np.int64(answer), np.int32(kind), told)
+  )
+  if kind:
+    text = bytes(told).rstrip(b'\0').decode(errors='replace')
+    raise (ValueError if kind == 1 else OSError)(text)
+  return int(answer)
+
+
+def largest(value: int) -> int:
+  """Returns the largest of the processes' values, on all of them."""
+  if jax.process_count() == 1:
+    return value
+  return int(multihost_utils.process_allgather(np.int64(value)).max())
+
+
+def make_mesh(num_runs: int, batch_size: int) -> jax.sharding.Mesh:
+  """Returns the mesh on which some runs train together.
+
+  Runs are divided as far as they come out even, for they need nothing of each
+  other; the devices that are left for each share its batch.
+
+  Args:
+    num_runs: Number of runs, R.
+    batch_size: Strings a step, B.
+
+  Raises:
+    ValueError: If several processes have devices that would be left idle.
+  """
+  devices = jax.devices()
+  num_by_run = math.gcd(num_runs, len(devices))
+  num_by_data = math.gcd(batch_size, len(devices) // num_by_run)
+  num_used = num_by_run * num_by_data
+  if num_used < len(devices) and jax.process_count() > 1:
+    raise ValueError(
+      f'{num_runs} runs of batch size {batch_size} do not divide evenly among'
+      f' {len(devices)} devices of {jax.process_count()} processes: use'
+      f' {num_used} devices.'
+    )
+  return jax.sharding.Mesh(
+    np.array(devices[:num_used]).reshape(num_by_run, num_by_data),
+    ('run', 'data'),
+  )
+
+
+def sharding(mesh: jax.sharding.Mesh, *axes: str) -> jax.sharding.Sharding:
+  """Returns where arrays lie whose first axes go along axes of a mesh."""
+  return jax.sharding.NamedSharding(mesh, P(*axes))
+
+
+def put(mesh: jax.sharding.Mesh, tree: chex.ArrayTree) -> chex.ArrayTree:
+  """Puts arrays [R, ...], the same on all processes, where their runs lie."""
+  by_run = sharding(mesh, 'run')
+  return jax.tree.map(
+    lambda x: jax.make_array_from_callback(x.shape, by_run, x.__getitem__),
+    tree,
+  )
+
+
+def divided(mesh: jax.sharding.Mesh, tree: chex.ArrayTree) -> chex.ArrayTree:
+  """Divides a batch, traced, among the devices of a run.
+
+  Args:
+    mesh: Of `make_mesh`.
+    tree: Arrays [B, ...]; left alone where B does not divide.
+  """
+
+  def divide(x):
+    if x.shape[0] % mesh.shape['data']:
+      return x
+    return jax.lax.with_sharding_constraint(x, sharding(mesh, 'data'))
+
+  return jax.tree.map(divide, tree)
+
+
+def fetch(tree: chex.ArrayTree) -> Any:
+  """Returns whole arrays as NumPy's, on all processes."""
+  if all(x.is_fully_addressable for x in jax.tree.leaves(tree)):
+    return jax.device_get(tree)
+  return multihost_utils.process_allgather(tree, tiled=True)

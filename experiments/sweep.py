@@ -1,0 +1,251 @@
+"""A preset's cells, one after another: train, evaluate, keep the result."""
+
+from collections.abc import Iterator, Sequence
+import contextlib
+import dataclasses
+import json
+import math
+import os
+import time
+
+from experiments import (
+  builders,
+  devices,
+  files,
+  metrics,
+  presets,
+  progress,
+  range_evaluation,
+  report,
+  results,
+  training,
+)
+from experiments import config as config_lib
+
+# Seconds that training took are kept here, in the folder of a cell.
+_CLOCK_FILE = 'wall_time.json'
+
+
+def narrowed(
+  preset: presets.Preset,
+  tasks: Sequence[str] = (),
+  models: Sequence[str] = (),
+  learning_rates: Sequence[float] = (),
+  seeds: Sequence[int] = (),
+  training_steps: int | None = None,
+) -> presets.Preset:
+  """Returns a preset with less or other in it; what is not given stays.
+
+  Raises:
+    ValueError: If it has no such task or model.
+  """
+
+  def chosen(kind, wanted, known):
+    for name in wanted:
+      if name not in known:
+        raise ValueError(
+          f'The preset has no {kind} {name!r}; it has {", ".join(known)}.'
+        )
+    return {name: known[name] for name in wanted or known}
+
+  base = dict(preset.base)
+  if training_steps is not None:
+    base['training_steps'] = training_steps
+  for name, values in (('learning_rates', learning_rates), ('seeds', seeds)):
+    if len(set(values)) < len(values):
+      raise ValueError(f'{name} must differ, got {list(values)}.')
+  return dataclasses.replace(
+    preset,
+    base=base,
+    tasks=chosen('task', tasks, preset.tasks),
+    models=chosen('model', models, preset.models),
+    learning_rates=learning_rates or preset.learning_rates,
+    seeds=seeds or preset.seeds,
+  )
+
+
+def part_of(cells: Sequence[presets.Cell], part: str) -> Sequence[presets.Cell]:
+  """Returns one of several equal shares of the cells.
+
+  Args:
+    cells: All of them.
+    part: As 2/4, the second of four.
+
+  Raises:
+    ValueError: If it is written otherwise.
+  """
+  try:
+    index, number = (int(text) for text in part.split('/'))
+  except ValueError:
+    index = number = 0
+  if not 1 <= index <= number:
+    raise ValueError(f'part must be as 1/4, 2/4, 3/4 or 4/4, got {part!r}.')
+  return cells[index - 1 :: number]
+
+
+def sweep(
+  name: str,
+  preset: presets.Preset,
+  workdir: str,
+  results_dir: str | None = None,
+  part: str = '1/1',
+  time_budget_s: float = math.inf,
+) -> bool:
+  """Measures the cells that have no result yet.
+
+  Run again, it goes on where it stopped.
+
+  Args:
+    name: Of the preset.
+    preset: Its cells are measured, in order.
+    workdir: Folder for what is in progress, made if it does not exist.
+    results_dir: Folder for the results; by default `results` in the workdir.
+    part: Which share of the cells, as 1/1.
+    time_budget_s: Seconds after which to stop training; what is trained by
+      then is kept.
+
+  Returns:
+    Whether all cells of the part have a result.
+
+  Raises:
+    ValueError: If an experiment is impossible, or a folder holds another.
+    training.RunInterruptedError: If a signal came; all is saved.
+    OSError: If a file cannot be written, or another process is using a folder.
+  """
+  stop_at = time.monotonic() + time_budget_s
+  results_dir = results_dir or os.path.join(workdir, 'results')
+  cells = part_of(presets.cells(preset), part)
+  for cell in cells:  # All of them fail now, or never.
+    _build(cell)
+  part_folder = os.path.join(workdir, f'part_{part.replace("/", "_of_")}')
+  with files.locked(part_folder):
+    waiting = [c for c in cells if not _has_result(name, c, results_dir)]
+    if len(waiting) < len(cells):
+      progress.say(
+        f'{len(cells) - len(waiting)} of {len(cells)} cells have results.'
+      )
+    steps_left = sum(cell.experiment.training_steps for cell in waiting)
+    for i, cell in enumerate(waiting, len(cells) - len(waiting) + 1):
+      if devices.largest(time.monotonic() > stop_at):
+        progress.say('The time is over. Run the same command again to go on.')
+        return False
+      progress.say(f'Cell {i} of {len(cells)}: {cell.name}')
+      steps_left -= cell.experiment.training_steps
+      try:
+        _measure(name, cell, workdir, results_dir, stop_at, steps_left)
+      except training.OutOfTimeError as error:
+        progress.say(str(error))
+        return False
+  return True
+
+
+def _build(cell: presets.Cell):
+  task = builders.make_task(cell.experiment)
+  model = builders.make_model(cell.experiment, task)
+  builders.make_curriculum(cell.experiment)
+  return task, model
+
+
+def _has_result(name: str, cell: presets.Cell, results_dir: str) -> bool:
+  """Whether a cell is measured.
+
+  Raises:
+    ValueError: If what is measured is another experiment.
+  """
+  path = results.path(results_dir, name, cell)
+
+  def look():
+    if not os.path.exists(path):
+      return False
+    found = results.load(path)
+    wanted = dataclasses.asdict(cell.experiment)
+    differing = [
+      f'{key}={found.experiment.get(key)!r} there, {value!r} here'
+      for key, value in wanted.items()
+      if found.experiment.get(key, value) != value
+    ]
+    found_runs = [(run['learning_rate'], run['seed']) for run in found.runs]
+    if found_runs != list(cell.runs):
+      differing.append(f'runs={found_runs} there, {list(cell.runs)} here')
+    if differing:
+      raise ValueError(
+        f'{path} is of another experiment: {"; ".join(differing)}. Choose'
+        ' another folder for the results.'
+      )
+    return True
+
+  return bool(devices.from_main(look))
+
+
+def _measure(
+  name: str,
+  cell: presets.Cell,
+  workdir: str,
+  results_dir: str,
+  stop_at: float,
+  steps_after: int,
+) -> None:
+  """Trains, evaluates and writes the result of one cell."""
+  experiment = cell.experiment
+  task, model = _build(cell)
+  folder = os.path.join(workdir, 'cells', cell.task, cell.model)
+  runs = [(rate, seed, seed) for rate, seed in cell.runs]
+  with files.locked(folder):
+    config_lib.claim_workdir(experiment, folder, runs)
+    try:
+      with _clocked(folder):
+        state = training.train(
+          experiment, folder, task, model, runs, stop_at, steps_after
+        )
+    except training.DivergedError as error:
+      progress.say('Every run has diverged.')
+      state = error.state
+    start = time.perf_counter()
+    accuracies = {}
+    for test, params in cell.tests.items():
+      if test:
+        progress.say(f'Testing with {test}')
+      tested = dataclasses.replace(experiment, task_params=dict(params))
+      accuracies[test] = range_evaluation.evaluate(
+        tested, builders.make_task(tested), model, state.params
+      )
+    diverged_at = devices.fetch(state.diverged_at)
+    if devices.is_main():
+      result = results.make(
+        name,
+        cell,
+        diverged_at,
+        report.longest_trained(experiment),
+        1 / task.output_size,
+        accuracies,
+        metrics.read(folder),
+        {
+          'training': _clock(folder)['seconds'],
+          'evaluation': time.perf_counter() - start,
+        },
+      )
+      results.save(result, results.path(results_dir, name, cell))
+
+
+@contextlib.contextmanager
+def _clocked(folder: str) -> Iterator[None]:
+  """Adds the seconds of the block to those before; a kill loses its own."""
+  if not devices.is_main():
+    yield
+    return
+  before = _clock(folder)
+  start = time.perf_counter()
+  path = os.path.join(folder, _CLOCK_FILE)
+  try:
+    yield
+  finally:
+    seconds = before['seconds'] + time.perf_counter() - start
+    files.write_atomically(path, json.dumps({'seconds': seconds}))
+
+
+def _clock(folder: str) -> dict[str, float]:
+  path = os.path.join(folder, _CLOCK_FILE)
+  if not os.path.exists(path):
+    return {'seconds': 0.0}
+  with open(path, encoding='utf-8') as f:
+    return json.load(f)

@@ -1,0 +1,171 @@
+"""From raw text files to a dataset of tokens.
+
+First, workers make the pieces that are missing; then the pieces are written as
+the dataset, and removed. The dataset depends on the files, the tokenizer and
+the held-out fraction alone. While the pieces are there too, it takes twice its
+space.
+"""
+
+from collections.abc import Sequence
+import contextlib
+import glob
+import hashlib
+import io
+import os
+import shutil
+from typing import Any
+
+import numpy as np
+import tensorflow_datasets as tfds
+
+from experiments import files, progress
+from experiments.text import builder, documents, loading, tokenizers
+from experiments.text import pieces as pieces_lib
+
+
+def prepare(
+  pattern: str,
+  data_dir: str,
+  tokenizer_name: str = '',
+  vocabulary_dir: str = '',
+  heldout: float = 0.01,
+  num_workers: int = 0,
+) -> loading.Text:
+  """Prepares text files as a dataset; goes on where a killed call stopped.
+
+  Args:
+    pattern: Glob pattern of .jsonl.zst, .jsonl or .txt files.
+    data_dir: Folder for the dataset; made if it does not exist.
+    tokenizer_name: A key of `tokenizers.TOKENIZERS`; '' for
+      `tokenizers.default_name`.
+    vocabulary_dir: See `tokenizers.make_tokenizer`.
+    heldout: Fraction of the documents in the validation split, and in the test
+      split. A document's split depends on its text alone, so copies of one
+      document are all in one split.
+    num_workers: Processes; 0 for one per core.
+
+  Returns:
+    The dataset.
+
+  Raises:
+    ValueError: If a file is not as it should be, a split would be empty, or the
+      folder holds a dataset of other files.
+    OSError: If something cannot be read or written, or another process is
+      using the folder.
+  """
+  if not 0 < heldout < 0.5:
+    raise ValueError(f'heldout must be above 0 and below 0.5, not {heldout}.')
+  if num_workers < 0:
+    raise ValueError(f'num_workers must be 0 or more, not {num_workers}.')
+  tokenizer_name = tokenizer_name or tokenizers.default_name(vocabulary_dir)
+  tokenizer = tokenizers.make_tokenizer(tokenizer_name, vocabulary_dir)
+  paths = documents.find_files(pattern)
+  metadata = {
+    'tokenizer': tokenizer.name,
+    'vocab_size': tokenizer.vocab_size,
+    'end_of_text': tokenizer.end_of_text,
+    'heldout': heldout,
+    'files': {
+      os.path.relpath(path, os.path.dirname(paths[0])): os.path.getsize(path)
+      for path in paths
+    },
+  }
+  work = os.path.join(data_dir, f'.pieces-{tokenizer.name}')
+  with files.locked(data_dir):
+    if os.path.exists(builder.folder(data_dir, tokenizer.name)):
+      text = loading.load(data_dir, tokenizer.name)
+      if metadata.items() <= text.metadata.items():
+        progress.say('Already prepared, from files of these names and sizes.')
+        shutil.rmtree(work, ignore_errors=True)  # What a kill left.
+        return text
+      raise ValueError(
+        f'{text.folder} holds tokens of other files, or of another --heldout.'
+        ' Remove it, or give another --data_dir.'
+      )
+    progress.say(f'Tokenizer: {tokenizer.name}.')
+    pieces = pieces_lib.make_pieces(
+      paths,
+      work,
+      (tokenizer.name, vocabulary_dir),
+      heldout,
+      num_workers or _num_cores(),
+    )
+    metadata |= _measure(pieces)
+    _write_dataset(data_dir, work, pieces, metadata)
+    shutil.rmtree(work)
+  return loading.load(data_dir, tokenizer.name)
+
+
+def _num_cores() -> int:
+  """Returns how many cores this process may use."""
+  if hasattr(os, 'sched_getaffinity'):  # Not on macOS.
+    return len(os.sched_getaffinity(0))
+  return os.cpu_count() or 1
+
+
+def _measure(pieces: Sequence[str]) -> dict[str, Any]:
+  """Returns numbers of documents and tokens, by split, and a fingerprint.
+
+  Raises:
+    ValueError: If a split has no document.
+  """
+  total = np.zeros((len(pieces_lib.SPLITS), 2), np.int64)
+  fingerprint = hashlib.sha256()
+  for path in pieces:
+    with np.load(path) as piece:
+      total += piece['counts']
+      fingerprint.update(piece['digest'].tobytes())
+  if not total.any():
+    raise ValueError('There is no text in any of the files.')
+  num_documents = dict(
+    zip(pieces_lib.SPLITS, total[:, 0].tolist(), strict=True)
+  )
+  for split, number in num_documents.items():
+    if not number:
+      raise ValueError(
+        f'None of the {total[:, 0].sum()} documents is in the {split} split:'
+        ' give more text, or another --heldout.'
+      )
+  # A stream starts with an end-of-text of its own.
+  num_tokens = (total[:, 1] + 1).tolist()
+  return {
+    'num_documents': num_documents,
+    'num_tokens': dict(zip(pieces_lib.SPLITS, num_tokens, strict=True)),
+    'fingerprint': fingerprint.hexdigest(),
+  }
+
+
+def _write_dataset(
+  data_dir: str, work: str, pieces: Sequence[str], metadata: dict
+) -> None:
+  """Writes the pieces as a TFDS dataset."""
+  name = metadata['tokenizer']
+  folder = builder.folder(data_dir, name)
+  # What a killed process left.
+  for old in glob.glob(os.path.join(os.path.dirname(folder), 'incomplete.*')):
+    shutil.rmtree(old)
+  num_records = sum(
+    builder.num_windows(n, builder.RECORD_TOKENS)
+    for n in metadata['num_tokens'].values()
+  )
+  tfds.disable_progress_bar()
+  with progress.bar(num_records, 0, 'Dataset', 'record') as bar:
+    dataset = builder.TextTokens(
+      data_dir=data_dir, config=name, pieces=pieces, metadata=metadata, bar=bar
+    )
+    try:
+      with contextlib.redirect_stdout(io.StringIO()):  # It speaks of downloads.
+        dataset.download_and_prepare(download_dir=work)
+    except RuntimeError as error:  # Of array_record, of a full disk too.
+      raise OSError(f'Cannot write {folder}: {error}.') from error
+
+
+def summary(text: loading.Text) -> str:
+  """Returns a table of a dataset's splits."""
+  lines = [f'{"split":<12}{"documents":>14}{"tokens":>18}']
+  for split in pieces_lib.SPLITS:
+    lines.append(
+      f'{split:<12}{text.metadata["num_documents"][split]:>14,}'
+      f'{text.metadata["num_tokens"][split]:>18,}'
+    )
+  return '\n'.join(lines)

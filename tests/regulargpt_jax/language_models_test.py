@@ -1,0 +1,191 @@
+"""The language models: counts, dense against blocks, precision, learning."""
+
+import collections
+import functools
+
+import jax
+from jax.extend import core
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from regulargpt_jax import attention, language_models
+
+_BIASES = ('alibi', 'kerple_log', 't5', 'none')
+_TINY = {'embedding_dim': 16, 'num_heads': 2}
+
+
+def _tiny(name, vocab_size=11, **overrides):
+  return language_models.BUILDERS[name](vocab_size, **(_TINY | overrides))
+
+
+def _perturbed(model):
+  """Parameters that all matter."""
+  params = jax.jit(model.init)(jax.random.key(0), jnp.zeros((1, 2), jnp.int32))
+  leaves, structure = jax.tree.flatten(params)
+  keys = jax.random.split(jax.random.key(1), len(leaves))
+  leaves = [
+    x + 0.3 * jax.random.normal(k, x.shape)
+    for x, k in zip(leaves, keys, strict=True)
+  ]
+  return jax.tree.unflatten(structure, leaves)
+
+
+@pytest.mark.parametrize(
+  'case',
+  [
+    ('regular_gpt_lm', {'thickness': 6}, 81_135_360),
+    ('regular_gpt_lm', {'thickness': 12}, 123_671_808),
+    ('gpt_lm', {'position_bias': 'alibi'}, 123_653_376),
+    ('gpt_lm', {'position_bias': 'kerple_log'}, 123_653_376 + 12 * 12 * 2),
+    ('gpt_lm', {'position_bias': 't5'}, 123_653_376 + 32 * 12),
+  ],
+  ids=str,
+)
+def test_number_of_parameters(case):
+  name, fields, expected = case
+  model = language_models.BUILDERS[name](50257, **fields)
+  tokens = jax.ShapeDtypeStruct((1, 1), jnp.int32)
+  params = jax.eval_shape(model.init, jax.random.key(0), tokens)
+  leaves = jax.tree.leaves(params)
+  assert sum(x.size for x in leaves) == expected
+  assert {x.dtype for x in leaves} == {jnp.dtype('float32')}
+
+
+def _dense_causal(q, k, v, bias_HxT, visible_BxT):
+  """The T x T logits at once."""
+  length = q.shape[1]
+  distance = np.arange(length)[:, None] - np.arange(length)
+  bias = bias_HxT[:, np.clip(distance, 0, None)]
+  mask = jnp.where(distance >= 0, bias, -1e30)
+  return attention.dense_attention(q, k, v, mask, visible_BxT)[0]
+
+
+@pytest.mark.parametrize('kind', _BIASES)
+def test_gpt_in_blocks_equals_dense(kind, monkeypatch):
+  monkeypatch.setattr(attention, '_QUERY_BLOCK', 2)
+  model = _tiny('gpt_lm', position_bias=kind, num_layers=2, dtype='float32')
+  params = _perturbed(model)
+  tokens = np.random.default_rng(0).integers(11, size=(3, 18))
+  inputs = np.where(np.arange(18) >= [[0], [5], [17]], tokens, -1)
+  weights = jnp.array(inputs >= 0)
+
+  def run():
+    @jax.jit
+    def f(params):
+      losses = model.apply(params, inputs, tokens, method='losses')
+      return (losses * weights).sum(), losses * weights
+
+    return jax.value_and_grad(f, has_aux=True)(params)
+
+  actual = run()
+  monkeypatch.setattr(attention, 'causal_attention', _dense_causal)
+  expected = run()
+  jax.tree.map(
+    lambda a, e: np.testing.assert_allclose(a, e, atol=2e-4, rtol=1e-4),
+    actual,
+    expected,
+  )
+  for leaf in jax.tree.leaves(expected[1]):
+    assert jnp.abs(leaf).max() > 0
+
+
+@pytest.mark.parametrize('name', list(language_models.BUILDERS))
+def test_padding_and_the_last_position(name):
+  """The same answer padded or not, and whichever way one asks."""
+  fields = {'chunk_size': 18} if name == 'regular_gpt_lm' else {}
+  fields |= {'thickness': 2} if name == 'regular_gpt_lm' else {'num_layers': 2}
+  model = _tiny(name, dtype='float32', **fields)
+  params = _perturbed(model)
+  bare = np.random.default_rng(0).integers(11, size=(2, 20))
+  padded = np.pad(bare, [(0, 0), (6, 0)], constant_values=-1)
+  logits, last, losses = (
+    jax.jit(functools.partial(model.apply, method=method))(params, *inputs)
+    for method, inputs in (
+      ('all_logits', (padded,)),
+      ('last_logits', (bare,)),
+      ('losses', (bare, bare)),
+    )
+  )
+  np.testing.assert_allclose(logits[:, -1], last, atol=1e-4)
+  probabilities = np.asarray(jax.nn.softmax(logits[:, 6:]))
+  for b, t in np.ndindex(2, 20):
+    expected = -np.log(probabilities[b, t, bare[b, t]])
+    assert losses[b, t] == pytest.approx(expected, abs=1e-3)
+
+
+def _equations(jaxpr):
+  """All operations of a program, those of its parts too."""
+  for equation in jaxpr.eqns:
+    yield equation
+    for part in jax.tree.leaves(
+      equation.params,
+      is_leaf=lambda x: isinstance(x, (core.Jaxpr, core.ClosedJaxpr)),
+    ):
+      if isinstance(part, core.ClosedJaxpr):
+        yield from _equations(part.jaxpr)
+      elif isinstance(part, core.Jaxpr):
+        yield from _equations(part)
+
+
+@pytest.mark.parametrize('remat', [False, True])
+@pytest.mark.parametrize('name', list(language_models.BUILDERS))
+def test_gradient_is_fast_and_repeatable_on_a_gpu(name, remat):
+  """No product in float32, forward or backward, and no scatter that adds."""
+  model = _tiny(name, vocab_size=2000, remat=remat)
+  tokens = jnp.zeros((1, 130), jnp.int32)
+  params = jax.eval_shape(model.init, jax.random.key(0), tokens)
+
+  def loss(params):
+    return model.apply(params, tokens, tokens, method='losses').mean()
+
+  gradient = jax.make_jaxpr(jax.grad(loss))(params).jaxpr
+  by_name = collections.defaultdict(list)
+  for equation in _equations(gradient):
+    by_name[equation.primitive.name].append(equation)
+  assert 'scatter' in by_name  # The embedding's: of distinct rows.
+  assert not [n for n in by_name if n.startswith('scatter') and 'add' in n]
+  assert len(by_name['dot_general']) > 50
+  for equation in by_name['dot_general']:
+    assert {x.aval.dtype for x in equation.invars} == {jnp.dtype('bfloat16')}
+  assert jax.eval_shape(loss, params).dtype == jnp.float32
+
+
+@pytest.mark.parametrize('name', list(language_models.BUILDERS))
+def test_learns_one_batch(name):
+  fields = {'chunk_size': 18} if name == 'regular_gpt_lm' else {}
+  fields |= {'thickness': 1} if name == 'regular_gpt_lm' else {'num_layers': 2}
+  model = _tiny(name, embedding_dim=32, **fields)
+  tokens = jax.random.randint(jax.random.key(0), (4, 21), 0, 11)
+  inputs, targets = tokens[:, :-1], tokens[:, 1:]
+  optimizer = optax.adam(1e-2)
+
+  def loss_fn(params):
+    return model.apply(params, inputs, targets, method='losses').mean()
+
+  def step(carry, _):
+    params, state = carry
+    loss, gradient = jax.value_and_grad(loss_fn)(params)
+    updates, state = optimizer.update(gradient, state)
+    return (optax.apply_updates(params, updates), state), loss
+
+  @jax.jit
+  def train(key):
+    params = model.init(key, inputs)
+    return jax.lax.scan(step, (params, optimizer.init(params)), length=150)[1]
+
+  losses = train(jax.random.key(1))
+  assert losses[0] > 2
+  # What a string's first symbol is followed by may be a guess.
+  assert losses[-1] < 0.3
+
+
+def test_errors_name_what_is_allowed():
+  for fields, message in (
+    ({'position_bias': 'rope'}, 'alibi, kerple_log, t5, none'),
+    ({'num_layers': 0}, 'num_layers must be at least 1'),
+    ({'num_heads': 5}, 'must be a multiple'),
+  ):
+    with pytest.raises(ValueError, match=message):
+      language_models.make_gpt_lm(7, **fields)
