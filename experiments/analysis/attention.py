@@ -69,8 +69,9 @@ def analyze(
     subject: What to look at.
     workdir: Where to write.
     string: What to look at it with, as people write it.
-    num_strings: How many strings of the task to find the clusters from.
-    length: Of those.
+    num_strings: How many strings of the task to find the clusters from, of each
+      of two lengths.
+    length: One of them; the other is that of the string.
     max_clusters: Most clusters to look for.
 
   Raises:
@@ -88,7 +89,9 @@ def analyze(
     raise ValueError(
       f'The string must have 2 to {_MAX_LENGTH} symbols, got {len(tokens_T)}.'
     )
-  nodes = clusters.find(subject, num_strings, [length], max_clusters)
+  # Some maps may occur at nodes of strings of its own length only.
+  lengths = sorted({length, len(tokens_T)})
+  nodes = clusters.find(subject, num_strings, lengths, max_clusters)
   trace = tree.trace(subject.config, subject.params, tokens_T[None])
   labels = [
     clusters_lib.nearest(nodes.clusters.centers, x[0]) for x in trace.outputs

@@ -83,9 +83,10 @@ def find(
     raise ValueError(f'num_strings must be at least 1, got {num_strings}.')
   if max_clusters < 2:
     raise ValueError(f'max_clusters must be at least 2, got {max_clusters}.')
-  if max(lengths) <= chunk_size**2:
+  longest = max(lengths, default=0)
+  if longest <= chunk_size**2:
     raise ValueError(
-      f'Strings of length {max(lengths)} are too short to tell clusters apart:'
+      f'Strings of length {longest} are too short to tell clusters apart:'
       f' with chunk_size {chunk_size}, at least {chunk_size**2 + 1} symbols are'
       ' needed, which give three levels.'
     )

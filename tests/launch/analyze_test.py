@@ -5,7 +5,7 @@ import json
 import pytest
 
 from experiments import compiled, config
-from tests.launch.launch_test import _run
+from tests.launch import commands
 
 _FEW = ('--num_strings=4', '--length=9')
 
@@ -18,7 +18,7 @@ def workdir(tmp_path_factory):
 
 
 def test_analyze_command(workdir):
-  status, stdout, stderr = _run(
+  status, stdout, stderr = commands.run(
     'analyze',
     f'--workdir={workdir}',
     '--analysis=attention',
@@ -30,12 +30,14 @@ def test_analyze_command(workdir):
 
 
 def test_extract_command_writes_what_train_reads(workdir):
-  status, stdout, stderr = _run('extract', f'--workdir={workdir}', *_FEW)
+  status, stdout, stderr = commands.run(
+    'extract', f'--workdir={workdir}', *_FEW
+  )
   assert status == 0, stderr
   assert 'digraph' in stdout
   fields = json.loads((workdir / 'automaton.json').read_text())
   assert fields['transitions']['0']['1'] == '1'
-  status, stdout, stderr = _run(
+  status, stdout, stderr = commands.run(
     'describe', f'--automaton={workdir}/automaton.json'
   )
   assert status == 0, stderr
@@ -49,7 +51,7 @@ def test_extract_command_writes_what_train_reads(workdir):
   ],
 )
 def test_bad_input_is_one_line(command, flags, message, workdir):
-  status, _, stderr = _run(command, f'--workdir={workdir}', *flags)
+  status, _, stderr = commands.run(command, f'--workdir={workdir}', *flags)
   assert status == 1
   last = stderr.strip().splitlines()[-1]
   assert last.startswith('Error: ')
@@ -65,7 +67,7 @@ def test_bad_input_is_one_line(command, flags, message, workdir):
   ],
 )
 def test_help_names_every_flag(command, names):
-  _, stdout, _ = _run(command, '--help')
+  _, stdout, _ = commands.run(command, '--help')
   for name in names:
     assert f'--{name}' in stdout
   assert f'python -m launch.{command}' in stdout

@@ -111,6 +111,14 @@ def test_attention_of_a_compiled_model(cycle):
   assert sorted(looks_at.argmax(-1)) == [0, 1]
 
 
+def test_attention_knows_maps_that_only_its_own_length_has(folder):
+  """Strings of even length have no node of an odd number of symbols."""
+  workdir = _compiled(folder / 'aa', task='aa')
+  analysis.analyze(str(workdir), 'attention', 'aaa', **{**_SIZES, 'length': 16})
+  results, _ = _results(workdir, 'attention')
+  assert 'every node is its true transition' in results['verdict']
+
+
 def test_attention_of_an_untrained_model_says_where_it_goes_wrong(untrained):
   strings = [s * 7 for s in ('+', '-', '0')]
   verdicts = []
