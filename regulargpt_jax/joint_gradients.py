@@ -82,12 +82,8 @@ def apply(
       x_NxI = _stacked(inputs[path])
       grad_NxO = _stacked(grads_of_calls)
       kernel, bias = (*path, 'kernel'), (*path, 'bias')
-      flat[kernel] = jnp.einsum(
-        'ni,no->io',
-        x_NxI.astype(grad_NxO.dtype),
-        grad_NxO,
-        preferred_element_type=flat[kernel].dtype,
-      )
+      grad_IxO = jnp.einsum('ni,no->io', x_NxI.astype(grad_NxO.dtype), grad_NxO)
+      flat[kernel] = grad_IxO.astype(flat[kernel].dtype)
       if bias in flat:
         flat[bias] = grad_NxO.sum(0, dtype=flat[bias].dtype)
     return {'params': traverse_util.unflatten_dict(flat)}, None

@@ -36,13 +36,8 @@ def _backward(residuals, grad):
   index_N, grad_NxD = index.reshape(-1), grad.reshape(-1, dim)
   if num_rows > MAX_ONE_HOT_ROWS:
     return _sum_by_row(table_SxD, index_N, grad_NxD), None
-  one_hot_NxS = jax.nn.one_hot(index_N, num_rows, dtype=grad.dtype)
-  grad_SxD = jnp.einsum(
-    'ns,nd->sd',
-    one_hot_NxS,
-    grad_NxD,
-    preferred_element_type=jnp.float32,
-  )
+  one_hot_NxS = jax.nn.one_hot(index_N, num_rows, dtype=jnp.float32)
+  grad_SxD = jnp.einsum('ns,nd->sd', one_hot_NxS, grad_NxD.astype(jnp.float32))
   return grad_SxD.astype(table_SxD.dtype), None
 
 

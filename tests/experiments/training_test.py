@@ -397,6 +397,21 @@ def test_tiny_model_generalizes(name, tmp_path):
   assert range_evaluation.score(accuracies, 8) > 0.95
 
 
+def test_bfloat16_trains(tmp_path):
+  """Of a size whose products the CPU hands to its library."""
+  experiment = dataclasses.replace(
+    _TINY,
+    embedding_dim=64,
+    batch_size=64,
+    sequence_length=16,
+    training_steps=2,
+    precision='bfloat16',
+  )
+  params = _train(experiment, tmp_path)
+  assert all(x.dtype == jnp.float32 for x in jax.tree.leaves(params))
+  assert all(jnp.isfinite(x).all() for x in jax.tree.leaves(params))
+
+
 def test_training_can_be_prolonged(tmp_path):
   longer = dataclasses.replace(_TINY, training_steps=10)
   run.train_and_evaluate(longer, str(tmp_path / 'at_once'))
