@@ -214,7 +214,9 @@ def _measure(
         tested, builders.make_task(tested), model, state.params
       )
     diverged_at = devices.fetch(state.diverged_at)
-    if devices.is_main():
+    evaluation_s = time.perf_counter() - start
+
+    def write():
       result = results.make(
         name,
         cell,
@@ -223,12 +225,11 @@ def _measure(
         1 / task.output_size,
         accuracies,
         metrics.read(folder),
-        {
-          'training': _clock(folder)['seconds'],
-          'evaluation': time.perf_counter() - start,
-        },
+        {'training': _clock(folder)['seconds'], 'evaluation': evaluation_s},
       )
       results.save(result, results.path(results_dir, name, cell))
+
+    devices.from_main(write)
 
 
 @contextlib.contextmanager
