@@ -6,7 +6,7 @@ python -m benchmarks.sweep
 import tempfile
 import time
 
-from absl import app, flags
+from absl import app, flags, logging
 import jax
 
 from benchmarks import timing
@@ -48,6 +48,7 @@ def main(argv):
   """Prints the tables."""
   if len(argv) > 1:
     raise app.UsageError('Unexpected arguments.')
+  logging.set_verbosity(logging.ERROR)  # Checkpoints have much to say.
   runs = [(3e-4, seed, seed) for seed in range(_RUNS.value)]
   short = _experiment(_STEPS.value)
   together = _seconds(short, runs)

@@ -8,7 +8,7 @@ import functools
 import tempfile
 import time
 
-from absl import app, flags
+from absl import app, flags, logging
 import jax
 import jax.numpy as jnp
 
@@ -86,6 +86,7 @@ def main(argv):
   """Prints the tables."""
   if len(argv) > 1:
     raise app.UsageError('Unexpected arguments.')
+  logging.set_verbosity(logging.ERROR)  # Checkpoints have much to say.
   with tempfile.TemporaryDirectory() as cache:
     jax.config.update('jax_compilation_cache_dir', cache)
     _step_cost()
