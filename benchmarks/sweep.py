@@ -3,6 +3,7 @@
 python -m benchmarks.sweep
 """
 
+import dataclasses
 import tempfile
 import time
 
@@ -10,16 +11,13 @@ from absl import app, flags, logging
 import jax
 
 from benchmarks import timing
-from experiments import builders, config, training
+from experiments import builders, presets, sweep, training
 
 _DIM = flags.DEFINE_integer('embedding_dim', 256, 'Width of the model.')
 _RUNS = flags.DEFINE_integer('runs', 9, 'Number of runs.')
 _STEPS = flags.DEFINE_integer('steps', 100, 'Steps of the end-to-end table.')
 _TIMED_STEPS = flags.DEFINE_integer(
   'timed_steps', 100, 'Steps of the table without start and compilation.'
-)
-_SMALLEST_BUCKET = flags.DEFINE_integer(
-  'smallest_bucket', 8, 'As in launch.train.'
 )
 
 
@@ -34,11 +32,14 @@ def _seconds(experiment, runs) -> float:
 
 
 def _experiment(steps):
-  return config.Experiment(
+  preset = sweep.narrowed(
+    presets.PRESETS['table1'], ['parity_check'], ['regular_gpt_c2']
+  )
+  (cell,) = presets.cells(preset)
+  return dataclasses.replace(
+    cell.experiment,
     embedding_dim=_DIM.value,
-    learning_rate=3e-4,
     training_steps=steps,
-    smallest_bucket=_SMALLEST_BUCKET.value,
     checkpoint_every=0,
     log_every=0,
   )
@@ -59,7 +60,11 @@ def main(argv):
     ['how', 's', 'ratio'],
     [
       ['together', f'{together:.1f}', ''],
-      ['one after another', f'{one_by_one:.1f}', one_by_one / together],
+      [
+        'one after another',
+        f'{one_by_one:.1f}',
+        f'{one_by_one / together:.1f}',
+      ],
     ],
   )
   rows = []

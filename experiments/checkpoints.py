@@ -62,6 +62,8 @@ class Checkpoints:
         self._manager.save(step, args=ocp.args.StandardSave(state), force=True)
         self._manager.wait_until_finished()
       devices.from_main(lambda: self._finish(step))
+    except jax.errors.JaxRuntimeError:
+      raise  # Not of the disk: another process is gone.
     except Exception as error:  # Orbax and tensorstore raise many kinds.
       for name in os.listdir(self._folder):
         if name.endswith(_UNFINISHED):

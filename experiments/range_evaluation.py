@@ -1,6 +1,6 @@
 """Range evaluation: accuracy at every length from 1 to the longest."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import functools
 
 import chex
@@ -46,6 +46,7 @@ def evaluate(
     Column i is length i + 1.
   """
   num_runs = jax.tree.leaves(params)[0].shape[0]
+  # That of training, on which the parameters lie.
   mesh = devices.make_mesh(num_runs, experiment.batch_size)
   lengths = range(1, experiment.max_range_test_length + 1)
   batch_size = experiment.range_test_batch_size
@@ -67,36 +68,17 @@ def evaluate(
   )
   with progress.timed('Compiling and computing what all lengths share'):
     shared = jax.block_until_ready(share(params))
-  num_parts = _num_parts(batch_size, model.sub_batch_size)
-
-  def accuracy_of(width, params, shared, length, host_data):
-    rng = jax.random.fold_in(jax.random.key(_TEST_SEED), length)
-    batch = devices.divided(mesh, source.batch(rng, host_data, width))
-
-    def of_run(params, shared):
-      def count_right(part):
-        tokens, target = part
-        logits = model.apply(
-          params,
-          tokens,
-          target,
-          shared=shared,
-          is_test=True,
-          min_length=buckets.shortest_in(width, widths),
-        )
-        return training.count_right(task, logits, target)
-
-      parts = jax.tree.map(
-        lambda x: x.reshape(num_parts, -1, *x.shape[1:]), batch
-      )
-      num_right, num_counted = jax.lax.map(count_right, parts)
-      return num_right.sum() / jnp.maximum(num_counted.sum(), 1)
-
-    return jax.vmap(of_run, spmd_axis_name='run')(params, shared)
-
   accuracy_programs = programs.Programs(
     'the evaluation',
-    lambda width: functools.partial(accuracy_of, width),
+    lambda width: make_test(
+      experiment,
+      task,
+      source,
+      model,
+      mesh,
+      width,
+      buckets.shortest_in(width, widths),
+    ),
     out_shardings=by_run,
   )
   accuracies = []
@@ -120,6 +102,60 @@ def evaluate(
     accuracies = devices.fetch(accuracies)
     bar.update(len(lengths) - bar.n)
   return np.stack(accuracies, axis=-1)
+
+
+def make_test(
+  experiment: config_lib.Experiment,
+  task: task_lib.GeneralizationTask,
+  source: data.Source,
+  model: models.Model,
+  mesh: jax.sharding.Mesh,
+  width: int,
+  min_length: int = 1,
+) -> Callable[..., jax.Array]:
+  """Returns the test of a bucket.
+
+  Args:
+    experiment: What to test.
+    task: Its task.
+    source: Of its test strings.
+    model: Its model.
+    mesh: Of `devices.make_mesh`.
+    width: What strings are padded to.
+    min_length: No string of the bucket is shorter.
+
+  Returns:
+    f(params, shared, length, host data) -> accuracies [R], with parameters and
+    what they share [R, ...].
+  """
+  num_parts = _num_parts(experiment.range_test_batch_size, model.sub_batch_size)
+
+  def accuracy_of(params, shared, length, host_data):
+    rng = jax.random.fold_in(jax.random.key(_TEST_SEED), length)
+    batch = devices.divided(mesh, source.batch(rng, host_data, width))
+
+    def of_run(params, shared):
+      def count_right(part):
+        tokens, target = part
+        logits = model.apply(
+          params,
+          tokens,
+          target,
+          shared=shared,
+          is_test=True,
+          min_length=min_length,
+        )
+        return training.count_right(task, logits, target)
+
+      parts = jax.tree.map(
+        lambda x: x.reshape(num_parts, -1, *x.shape[1:]), batch
+      )
+      num_right, num_counted = jax.lax.map(count_right, parts)
+      return num_right.sum() / jnp.maximum(num_counted.sum(), 1)
+
+    return jax.vmap(of_run, spmd_axis_name='run')(params, shared)
+
+  return accuracy_of
 
 
 def _num_parts(batch_size: int, sub_batch_size: int | None) -> int:

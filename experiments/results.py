@@ -35,9 +35,10 @@ class Result:
     curves: Training curves: `step`, a list; `loss` (nats) and `accuracy`, a
       list for each run.
     wall_time_s: Seconds of `training` and of `evaluation`, of all runs
-      together, compilation included.
+      together, compilation included; without the last part of a process that
+      was killed.
     date: Of the measurement, as 2023-05-05.
-    environment: Versions, device and commit.
+    environment: Versions, device and commit of the process that finished it.
   """
 
   preset: str

@@ -7,7 +7,7 @@ import json
 import numpy as np
 
 from experiments import config as config_lib
-from experiments import paper, presets, results
+from experiments import paper, presets, range_evaluation, results
 
 # Shown in the table of the preset whose tasks it shares.
 _BESIDE = {'table1_extra': 'table1'}
@@ -161,7 +161,11 @@ def _scores(result: results.Result, test: str, setting: str) -> np.ndarray:
   accuracy_RxT = np.array(result.accuracy[test])
   if setting == paper.SAME_LENGTH:
     return 100 * accuracy_RxT[:, result.training_length - 1]
-  return 100 * accuracy_RxT[:, result.training_length :].mean(axis=1)
+  scores = [
+    range_evaluation.score(accuracy_T, result.training_length)
+    for accuracy_T in accuracy_RxT
+  ]
+  return 100 * np.array(scores)
 
 
 def best_learning_rate(
@@ -194,12 +198,15 @@ def diverged(result: results.Result) -> list[dict]:
   return [run for run in result.runs if run['diverged_at'] is not None]
 
 
-def differences(result: results.Result, cell: presets.Cell) -> list[str]:
-  """Returns how a result was made otherwise than its preset says.
+def differences(
+  result: results.Result, cell: presets.Cell, where: str = 'preset'
+) -> list[str]:
+  """Returns how a result was made otherwise than a cell says.
 
   Args:
     result: What was measured.
-    cell: The preset's cell.
+    cell: The cell.
+    where: Where the cell stands, for the texts.
 
   Returns:
     One text for each difference, as `training_steps 1000 (preset: 100000)`.
@@ -209,13 +216,13 @@ def differences(result: results.Result, cell: presets.Cell) -> list[str]:
   # A field that is newer than a result is what it always was: its default.
   had = dataclasses.asdict(config_lib.Experiment()) | result.experiment
   texts = [
-    f'{name} {had[name]} (preset: {wanted.get(name)})'
+    f'{name} {had[name]} ({where}: {wanted.get(name)})'
     for name in sorted(had.keys() - _FREE_FIELDS)
     if had[name] != wanted.get(name)
   ]
   runs = [(run['learning_rate'], run['seed']) for run in result.runs]
   if sorted(runs) != sorted(cell.runs):
-    texts.append(f'{_spelled(runs)} (preset: {_spelled(cell.runs)})')
+    texts.append(f'{_spelled(runs)} ({where}: {_spelled(cell.runs)})')
   return texts
 
 

@@ -38,8 +38,8 @@ _MAX_GRAD_NORM = 1.0
 # Seconds between two updates of the progress bar, each of which waits for the
 # device.
 _BAR_INTERVAL_S = 1.0
-# Steps between two times that several processes ask each other whether to stop.
-_STEPS_BETWEEN_AGREEMENTS = 64
+# Seconds between two times that processes ask each other whether to stop.
+_AGREEMENT_INTERVAL_S = 1.0
 # A reason to stop besides the numbers of signals.
 _TIME_IS_OVER = 1000
 
@@ -292,6 +292,7 @@ def train(
   model: models.Model,
   runs: Sequence[config_lib.Run] | None = None,
   stop_at: float = math.inf,
+  what: str = 'Train',
   steps_after: int = 0,
 ) -> State:
   """Trains, going on from the newest good checkpoint.
@@ -303,6 +304,7 @@ def train(
     model: The experiment's model.
     runs: The R runs; by default the one that the experiment is.
     stop_at: Value of `time.monotonic()` at which to save and stop.
+    what: Stands before the progress bar.
     steps_after: Steps that others will do afterwards, for the time left.
 
   Returns:
@@ -354,27 +356,29 @@ def train(
     stack.callback(metrics.close)
     bar = _Bar(
       stack.enter_context(
-        progress.bar(experiment.training_steps, first_step, 'Train', 'step')
+        progress.bar(experiment.training_steps, first_step, what, 'step')
       ),
       len(runs.seed),
       steps_after,
     )
     received = stack.enter_context(_caught_signals())
+    reason_to_stop = _ReasonToStop(received, stop_at, first_step)
     bar_updated = time.perf_counter()
     num_compiled = 0
     stream = source.stream(runs.seed.tolist(), _lengths(experiment, first_step))
     stack.callback(stream.close)
     for step, (width, host_data) in enumerate(stream, first_step):
       if step == first_step and source.run_axis is None:
-        others = [w for w in widths if w != width]
-        steps.prepare([width, *others], state, runs_R, host_data)
+        # What the host samples has another shape in each bucket.
+        others = _widths_drawn(experiment, task, widths) - {width}
+        steps.prepare([width, *sorted(others)], state, runs_R, host_data)
       state = steps(width, state, runs_R, host_data)
       if steps.num_compiled > num_compiled:
         num_compiled = steps.num_compiled
         bar.unpause()  # Compiling says nothing about the time left.
       done = step + 1
       is_last = done == experiment.training_steps
-      stop = _reason_to_stop(received, stop_at, done)
+      stop = reason_to_stop(done)
       if stop:
         progress.say(f'Told to stop: saving step {done}, then exiting.')
       if _is_due(done, experiment.log_every) or is_last:
@@ -392,24 +396,59 @@ def train(
         state.step.block_until_ready()
         bar.update(done)
         bar_updated = time.perf_counter()
+    # The state is saved; what comes next need not be done now.
+    if stop := devices.largest(received[0] if received else 0):
+      raise RunInterruptedError(stop, experiment.training_steps)
   return state
+
+
+def _widths_drawn(
+  experiment: config_lib.Experiment,
+  task: task_lib.GeneralizationTask,
+  widths: Sequence[int],
+) -> set[int]:
+  """Returns the widths of the buckets into which lengths can fall."""
+  curriculum = builders.make_curriculum(experiment)
+  shortest, longest = curriculum.bounds(experiment.training_steps)
+  return {
+    buckets.bucket_of(data.input_length(task, length), widths)
+    for length in range(shortest, longest + 1)
+  }
 
 
 def _is_due(step: int, every: int) -> bool:
   return every > 0 and step % every == 0
 
 
-def _reason_to_stop(received: list[int], stop_at: float, step: int) -> int:
-  """Returns the number of a signal, `_TIME_IS_OVER`, or 0 for none.
+class _ReasonToStop:
+  """The number of a signal, `_TIME_IS_OVER`, or 0 for none, at each step.
 
-  All processes return the same: one of them may have been told, others not.
+  All processes get the same: one of them may have been told, others not. They
+  ask each other about once a second, after a number of steps that they also
+  agree on.
   """
-  reason = received[0] if received else 0
-  if not reason and time.monotonic() > stop_at:
-    reason = _TIME_IS_OVER
-  if jax.process_count() == 1:
-    return reason
-  return 0 if step % _STEPS_BETWEEN_AGREEMENTS else devices.largest(reason)
+
+  def __init__(self, received: list[int], stop_at: float, step: int):
+    self._received = received
+    self._stop_at = stop_at
+    self._asked_at = step, time.monotonic()
+    self._ask_at = step + 1
+
+  def __call__(self, step: int) -> int:
+    now = time.monotonic()
+    reason = self._received[0] if self._received else 0
+    if not reason and now > self._stop_at:
+      reason = _TIME_IS_OVER
+    if jax.process_count() == 1:
+      return reason
+    if step < self._ask_at:
+      return 0
+    last_step, last_time = self._asked_at
+    seconds_per_step = (now - last_time) / (step - last_step)
+    num_steps = int(_AGREEMENT_INTERVAL_S / max(seconds_per_step, 1e-4))
+    self._asked_at = step, now
+    self._ask_at = step + max(1, -devices.largest(-num_steps))
+    return devices.largest(reason)
 
 
 class _Bar:

@@ -176,14 +176,15 @@ def join_processes() -> None:
       raise ValueError(f'--{name} is for --distributed.')
 
 
-def _fail(message: str) -> NoReturn:
-  """Ends the process with an error, which is the last that it prints."""
-  print(f'Error: {message}', file=sys.stderr)
+def _fail(message: str, status: int = _ERROR) -> NoReturn:
+  """Ends the process with a message, which is the last that it prints."""
+  print(message, file=sys.stderr)
   sys.stdout.flush()
   sys.stderr.flush()
   # At once: threads of a checkpoint that could not be written would go on to
-  # print tracebacks. All files are closed by now.
-  os._exit(_ERROR)
+  # print tracebacks, and those that compile would go on for minutes. All files
+  # are closed by now.
+  os._exit(status)
 
 
 def run(main: Callable[[], None]) -> None:
@@ -203,8 +204,9 @@ def run(main: Callable[[], None]) -> None:
         )
       main()
     except training.RunInterruptedError as error:
-      print(error, file=sys.stderr)
-      sys.exit(128 + error.signal_number)
+      if jax.process_count() > 1:
+        jax.distributed.shutdown()  # All of them leave, and none is missed.
+      _fail(str(error), 128 + error.signal_number)
     except KeyboardInterrupt:
       sys.exit(128 + signal.SIGINT)
     except (MemoryError, jax.errors.JaxRuntimeError) as error:
@@ -214,10 +216,10 @@ def run(main: Callable[[], None]) -> None:
           'Stopped, most likely since another process did. Start all of them'
           f' again with the same command to go on. ({line})'
         )
-      _fail(line)
+      _fail(f'Error: {line}')
     except (ValueError, OSError, training.DivergedError) as error:
-      _fail(str(error))
+      _fail(f'Error: {error}')
     except ModuleNotFoundError as error:  # Of an extra that a command imports.
-      _fail(f"{error}; perhaps pip install -e '.[text]' is needed.")
+      _fail(f"Error: {error}; perhaps pip install -e '.[text]' is needed.")
 
   app.run(guarded)

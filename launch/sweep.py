@@ -49,10 +49,9 @@ flag_lib.define_processes()
 
 
 def main() -> None:
-  """Sweeps, then reports."""
+  """Sweeps."""
   flag_lib.join_processes()
   name = _PRESET.value
-  workdir = _WORKDIR.value or f'runs/{name}'
   sweep.sweep(
     name,
     sweep.narrowed(
@@ -63,7 +62,7 @@ def main() -> None:
       flag_lib.numbers(_SEEDS, int),
       _TRAINING_STEPS.value,
     ),
-    workdir,
+    _WORKDIR.value,
     _RESULTS.value,
     _PART.value,
     _TIME_BUDGET_S.value,

@@ -25,7 +25,8 @@ def apply(
   """Returns `module.apply(variables, **arrays, **static)`.
 
   Args:
-    module: Its `nn.Dense` layers may be called any number of times.
+    module: Its `nn.Dense` layers may be called any number of times, but not
+      inside `nn.scan` or `nn.remat`.
     variables: Its parameters, {'params': ...}.
     arrays: Arguments that are arrays, by name; none has a gradient.
     **static: Further arguments.

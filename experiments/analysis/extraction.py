@@ -75,7 +75,7 @@ def extract(
   machine = extraction.machine(composition)
   extracted = _smallest(machine)
   agreement = _agreement(
-    subject, machine, symbols_U, num_strings, max_test_length
+    subject, extracted, symbols_U, num_strings, max_test_length
   )
   results = {
     'num_clusters': num_clusters,

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import os
+import signal
 
 import jax
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 from experiments import (
   builders,
+  checkpoints,
   config,
   metrics,
   presets,
@@ -89,26 +92,22 @@ def test_finished_cells_are_skipped_and_others_refused(tmp_path, capsys):
   assert file.read_bytes() == before
   assert 'Train' not in capsys.readouterr().err
   longer = sweep.narrowed(_TINY, training_steps=21)
-  with pytest.raises(ValueError, match='training_steps=20 there, 21 here'):
+  with pytest.raises(ValueError, match=r'training_steps 20 \(here: 21\)'):
     sweep.sweep('smoke', longer, str(tmp_path / 'other'), folder)
-  with pytest.raises(ValueError, match='runs='):
+  with pytest.raises(ValueError, match='seeds 0, 1 '):
     sweep.sweep('smoke', sweep.narrowed(_TINY, seeds=[5]), workdir, folder)
 
 
-def test_time_budget_saves_and_goes_on(tmp_path):
-  (cell,) = presets.cells(_TINY)
+def test_time_budget_saves_and_goes_on(tmp_path, capsys):
   once = dataclasses.replace(_TINY, tests={})
   assert sweep.sweep('smoke', once, str(tmp_path / 'once'))
   workdir = str(tmp_path / 'twice')
   assert not sweep.sweep('smoke', once, workdir, time_budget_s=0)
+  assert 'Cell 1' not in capsys.readouterr().err
+  # So little that the cell begins, and compiling takes longer.
+  assert not sweep.sweep('smoke', once, workdir, time_budget_s=0.2)
+  assert 'The time is over: saved step' in capsys.readouterr().err
   assert not list((tmp_path / 'twice').glob('results/*/*/*.json'))
-  folder = tmp_path / 'stopped'
-  folder.mkdir()
-  task = builders.make_task(cell.experiment)
-  model = builders.make_model(cell.experiment, task)
-  with pytest.raises(training.OutOfTimeError, match='saved step 1'):
-    training.train(cell.experiment, str(folder), task, model, stop_at=0)
-  assert sweep.sweep('smoke', once, workdir)
   first, second = (
     next(iter(results.load_all(str(tmp_path / name / 'results'))))
     for name in ('once', 'twice')
@@ -125,6 +124,8 @@ def test_parts_are_all_cells_and_none_twice():
     ]
     names = [cell.name for part in parts for cell in part]
     assert sorted(names) == sorted(cell.name for cell in cells)
+    if number == 3:  # None of them has all the slow models.
+      assert all(len({c.model for c in part}) == 6 for part in parts)
 
 
 @pytest.mark.parametrize(
@@ -154,3 +155,28 @@ def test_config_of_a_cell_names_its_runs(tmp_path):
   with pytest.raises(ValueError, match='runs='):
     config.claim_workdir(experiment, str(tmp_path))
   assert len(json.loads((tmp_path / 'config.json').read_text())['runs']) == 2
+
+
+def test_presets_train_in_buckets():
+  """Of Table 1's step half would be padding in one bucket."""
+  for cell in presets.cells(presets.PRESETS['table1'])[:3]:
+    task = builders.make_task(cell.experiment)
+    model = builders.make_model(cell.experiment, task)
+    widths = builders.bucket_widths(cell.experiment, task, model, 40)
+    assert widths == (8, 16, 32, 40)
+
+
+def test_a_signal_during_the_last_checkpoint_stops(tmp_path, monkeypatch):
+  save = checkpoints.Checkpoints.save
+
+  def signalled(self, step, state):
+    save(self, step, state)
+    if step == 20:
+      os.kill(os.getpid(), signal.SIGTERM)
+
+  monkeypatch.setattr(checkpoints.Checkpoints, 'save', signalled)
+  once = dataclasses.replace(_TINY, tests={})
+  with pytest.raises(training.RunInterruptedError):
+    sweep.sweep('smoke', once, str(tmp_path))
+  monkeypatch.undo()
+  assert sweep.sweep('smoke', once, str(tmp_path))

@@ -1,18 +1,25 @@
 """The programs of every model can be compiled for TPU, from a CPU."""
 
 import dataclasses
+import functools
 
 import jax
 from jax import export
 import jax.numpy as jnp
 import pytest
 
-from experiments import builders, config, constants, data, devices, training
-
-_TINY = config.Experiment(
-  embedding_dim=8, num_heads=2, sequence_length=5, batch_size=4
+from experiments import (
+  builders,
+  config,
+  constants,
+  data,
+  devices,
+  range_evaluation,
+  training,
 )
-_WIDTH = 5
+
+_TINY = config.Experiment(embedding_dim=8, num_heads=2, sequence_length=40)
+_WIDTH = 40
 # With a single answer, and with an answer a symbol.
 _TASKS = ('parity_check', 'reverse_string')
 
@@ -48,12 +55,12 @@ def test_training_and_evaluation_lower_for_tpu(architecture, task_name):
   )
   _lowers(step, state, runs, jnp.int32(_WIDTH))
 
-  def evaluate(params, rng):
-    tokens, target = source.batch(rng, jnp.int32(_WIDTH), _WIDTH)
-    logits = model.apply(params, tokens, target, is_test=True)
-    return training.count_right(task, logits, target)
-
-  params = jax.tree.map(
-    lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), state.params
+  shared = jax.eval_shape(
+    jax.vmap(functools.partial(model.share, num_symbols=10**6, num_runs=2)),
+    state.params,
   )
-  _lowers(evaluate, params, jax.random.key(0))
+  source = data.make_source(task, experiment.range_test_batch_size, [_WIDTH])
+  test = range_evaluation.make_test(
+    experiment, task, source, model, mesh, _WIDTH
+  )
+  _lowers(test, state.params, shared, jnp.int32(_WIDTH), jnp.int32(_WIDTH))
