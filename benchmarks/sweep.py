@@ -54,6 +54,7 @@ def main(argv):
   short = _experiment(_STEPS.value)
   together = _seconds(short, runs)
   one_by_one = sum(_seconds(short, [run]) for run in runs)
+  ratio = one_by_one / together
   timing.print_table(
     f'{_RUNS.value} runs, D = {_DIM.value}, {_STEPS.value} steps of lengths'
     ' 1..40, compilation included',
@@ -63,7 +64,7 @@ def main(argv):
       [
         'one after another',
         f'{one_by_one:.1f}',
-        f'{one_by_one / together:.1f}',
+        f'{ratio:.1f}',
       ],
     ],
   )
