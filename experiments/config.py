@@ -264,15 +264,16 @@ def _claim(experiment: Experiment, workdir: str, runs: Sequence[Run]) -> None:
     if refused:
       raise ValueError(
         f'{workdir} holds a different experiment: {"; ".join(refused)}.'
-        ' Choose another --workdir (launch.evaluate tests a trained model on'
-        ' other lengths).'
+        ' Choose another --workdir, or remove this one to start anew'
+        ' (launch.evaluate tests a trained model on other lengths).'
       )
     if differing:
       _write_config(experiment, runs, path)
     return
   if any(not name.startswith('.') for name in os.listdir(workdir)):
     raise ValueError(
-      f'{workdir} has files but no {CONFIG_FILE}. Choose another --workdir.'
+      f'{workdir} has files but no {CONFIG_FILE}. Choose another --workdir, or'
+      ' remove this one to start anew.'
     )
   _write_config(experiment, runs, path)
 

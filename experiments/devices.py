@@ -8,7 +8,12 @@ are not checkpoints, and talks.
 
 from collections.abc import Callable
 import math
+import os
+import secrets
+import signal
+import sys
 from typing import Any
+import zlib
 
 import chex
 import jax
@@ -40,8 +45,10 @@ def join(
     process_id: Which one this is, from 0.
 
   Raises:
-    ValueError: If an argument is missing, or the others did not come.
+    ValueError: If an argument is missing or wrong. (If the others do not come
+      within five minutes, JAX ends the process.)
   """
+  print('Waiting for the other processes ...', file=sys.stderr, flush=True)
   try:
     jax.distributed.initialize(
       coordinator_address,
@@ -56,6 +63,8 @@ def join(
       f'Cannot join the other processes: {line} Outside Cloud TPU, Slurm and'
       ' Open MPI give --coordinator_address, --num_processes and --process_id.'
     ) from error
+  # JAX has taken SIGTERM for itself, and would swallow it.
+  signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def is_main() -> bool:
@@ -93,6 +102,55 @@ def from_main(function: Callable[[], int | None]) -> int:
   return int(answer)
 
 
+def check_alike(what: str) -> None:
+  """Checks that all processes were told to do the same.
+
+  Args:
+    what: All that they were told, as text.
+
+  Raises:
+    ValueError: On all processes, if one of them was told something else.
+  """
+  if jax.process_count() == 1:
+    return
+  told = multihost_utils.process_allgather(np.uint32(zlib.crc32(what.encode())))
+  others = np.flatnonzero(told != told[0])
+  if len(others):
+    raise ValueError(
+      f'Process {others[0]} was not started with the same command as process 0.'
+    )
+
+
+def check_shared(folder: str) -> None:
+  """Checks that all processes see the same folder.
+
+  Raises:
+    ValueError: On all processes, if one of them does not.
+  """
+  if jax.process_count() == 1:
+    return
+  path = os.path.join(folder, '.seen_by_all')
+
+  def write():
+    token = secrets.randbelow(2**31)
+    with open(path, 'w', encoding='utf-8') as f:
+      f.write(str(token))
+    return token
+
+  token = from_main(write)
+  try:
+    with open(path, encoding='utf-8') as f:
+      sees = f.read() == str(token)
+  except OSError:
+    sees = False
+  blind = np.flatnonzero(multihost_utils.process_allgather(np.int32(not sees)))
+  if len(blind):
+    raise ValueError(
+      f'Process {blind[0]} does not see what process 0 writes into {folder}:'
+      ' all processes must share the folder.'
+    )
+
+
 def largest(value: int) -> int:
   """Returns the largest of the processes' values, on all of them."""
   if jax.process_count() == 1:
@@ -120,8 +178,8 @@ def make_mesh(num_runs: int, batch_size: int) -> jax.sharding.Mesh:
   if num_used < len(devices) and jax.process_count() > 1:
     raise ValueError(
       f'{num_runs} runs of batch size {batch_size} do not divide evenly among'
-      f' {len(devices)} devices of {jax.process_count()} processes: use'
-      f' {num_used} devices.'
+      f' {len(devices)} devices of {jax.process_count()} processes, but among'
+      f' {num_used}.'
     )
   return jax.sharding.Mesh(
     np.array(devices[:num_used]).reshape(num_by_run, num_by_data),

@@ -38,6 +38,7 @@ def locked(folder: str) -> Iterator[None]:
 
   Raises:
     OSError: If another is using it.
+    ValueError: If it is not shared by all processes that work together.
   """
   descriptors = []
 
@@ -51,6 +52,7 @@ def locked(folder: str) -> Iterator[None]:
 
   try:
     devices.from_main(lock)
+    devices.check_shared(folder)
     yield
   finally:
     for descriptor in descriptors:

@@ -72,28 +72,25 @@ def cells(preset: Preset) -> list[Cell]:
   runs = list(itertools.product(preset.learning_rates, preset.seeds))
   if not runs:
     raise ValueError('Give at least one seed and one learning rate.')
-  learning_rate, seed = runs[0]
-  return [
-    Cell(
-      task,
-      model,
-      config_lib.Experiment(
-        **{
-          **preset.base,
-          'task': task,
-          **task_fields,
-          **model_fields,
-          'learning_rate': learning_rate,
-          'seed': seed,
-          'model_init_seed': seed,
-        }
-      ),
-      runs,
-      preset.tests.get(task, {'': task_fields.get('task_params', {})}),
-    )
-    for task, task_fields in preset.tasks.items()
-    for model, model_fields in preset.models.items()
-  ]
+  found = []
+  for task, task_fields in preset.tasks.items():
+    for model, model_fields in preset.models.items():
+      fields = {**preset.base, 'task': task, **task_fields, **model_fields}
+      # All are made, so that a bad seed or rate fails now.
+      experiment, *_ = (
+        config_lib.Experiment(
+          **{
+            **fields,
+            'learning_rate': learning_rate,
+            'seed': seed,
+            'model_init_seed': seed,
+          }
+        )
+        for learning_rate, seed in runs
+      )
+      tests = preset.tests.get(task, {'': experiment.task_params})
+      found.append(Cell(task, model, experiment, runs, tests))
+  return found
 
 
 # Chi et al. (2023), appendix A; the number of test strings is ours.

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 import dataclasses
 import datetime
 import json
+import math
 import os
 import typing
 from typing import Any
@@ -153,7 +154,15 @@ def load(file: str) -> Result:
       result = Result(**json.load(f))
     _check(result)
     return result
-  except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+  except (
+    OSError,
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+  ) as error:
     raise ValueError(f'Cannot read the result {file}: {error}') from error
 
 
@@ -168,8 +177,18 @@ def _check(result: Result) -> None:
   if not (num_runs and result.accuracy and result.training_length > 0):
     raise ValueError('it has no runs, accuracy or training length.')
   for run in result.runs:
-    if not run.keys() >= {'learning_rate', 'seed', 'diverged_at'}:
+    step = run['diverged_at']
+    if not (
+      0 < run['learning_rate'] < math.inf
+      and isinstance(run['seed'], int)
+      and (step is None or (isinstance(step, int) and step >= 0))
+    ):
       raise ValueError(f'it has a run {run}.')
+  if not 0 <= result.chance <= 1:
+    raise ValueError(f'its chance is {result.chance}.')
+  for name, seconds in result.wall_time_s.items():
+    if not 0 <= seconds < 1e9:
+      raise ValueError(f'its wall time of {name} is {seconds} s.')
   for test, values in result.accuracy.items():
     array = np.array(values, float)
     if (
@@ -185,7 +204,8 @@ def _check(result: Result) -> None:
       raise ValueError(f'its accuracy {test!r} leaves 0..1.')
   shape = (num_runs, len(result.curves['step']))
   for name in ('loss', 'accuracy'):
-    if np.shape(result.curves[name]) != shape:
+    # None, where a run has diverged, is NaN.
+    if np.array(result.curves[name], float).shape != shape:
       raise ValueError(f'its training curve {name!r} is not {shape}.')
 
 

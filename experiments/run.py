@@ -42,6 +42,7 @@ def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
   model = builders.make_model(experiment, task)
   builders.make_curriculum(experiment)  # Fails now, or never.
   data.check(task, experiment.sequence_length)
+  devices.check_alike(repr((experiment, os.path.abspath(workdir))))
   with files.locked(workdir):
     config_lib.claim_workdir(experiment, workdir)
     state = training.train(experiment, workdir, task, model)
@@ -77,6 +78,12 @@ def _load_params(
   model: models.Model,
 ) -> chex.ArrayTree:
   runs = config_lib.load_runs(workdir)
+  if len(runs) > 1:
+    rate, seed, _ = runs[0]
+    progress.say(
+      f'{workdir} holds {len(runs)} runs, the first of learning rate {rate:g}'
+      f' and seed {seed}.'
+    )
   like = training.init_state(experiment, model, runs)
   checkpoints = checkpoints_lib.Checkpoints(workdir)
   restored = checkpoints.restore(like)

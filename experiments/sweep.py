@@ -29,20 +29,31 @@ _CLOCK_FILE = 'wall_time.json'
 
 def narrowed(
   preset: presets.Preset,
-  tasks: Sequence[str] = (),
-  models: Sequence[str] = (),
-  learning_rates: Sequence[float] = (),
-  seeds: Sequence[int] = (),
+  tasks: Sequence[str] | None = None,
+  models: Sequence[str] | None = None,
+  learning_rates: Sequence[float] | None = None,
+  seeds: Sequence[int] | None = None,
   training_steps: int | None = None,
 ) -> presets.Preset:
-  """Returns a preset with less or other in it; what is not given stays.
+  """Returns a preset with less or other in it; what is None stays.
 
   Raises:
-    ValueError: If it has no such task or model.
+    ValueError: If it has no such task or model, or nothing is left.
   """
+  given = {
+    'tasks': tasks,
+    'models': models,
+    'learning_rates': learning_rates,
+    'seeds': seeds,
+  }
+  for name, values in given.items():
+    if values is not None and not values:
+      raise ValueError(f'{name} must not be empty.')
+    if values is not None and len(set(values)) < len(values):
+      raise ValueError(f'{name} must differ, got {list(values)}.')
 
   def chosen(kind, wanted, known):
-    for name in wanted:
+    for name in wanted or ():
       if name not in known:
         raise ValueError(
           f'The preset has no {kind} {name!r}; it has {", ".join(known)}.'
@@ -52,9 +63,6 @@ def narrowed(
   base = dict(preset.base)
   if training_steps is not None:
     base['training_steps'] = training_steps
-  for name, values in (('learning_rates', learning_rates), ('seeds', seeds)):
-    if len(set(values)) < len(values):
-      raise ValueError(f'{name} must differ, got {list(values)}.')
   return dataclasses.replace(
     preset,
     base=base,
@@ -116,12 +124,26 @@ def sweep(
     training.RunInterruptedError: If a signal came; all is saved.
     OSError: If a file cannot be written, or another process is using a folder.
   """
+  if not time_budget_s >= 0:
+    raise ValueError(f'time_budget_s must be positive, got {time_budget_s}.')
   stop_at = time.monotonic() + time_budget_s
   workdir = workdir or os.path.join('runs', name)
   results_dir = results_dir or os.path.join(workdir, 'results')
+  report_flags = f'--results={results_dir} --output_dir={workdir}'
+  if results_dir == os.path.join(workdir, 'results'):
+    report_flags = f'--workdir={workdir}'
   cells = part_of(presets.cells(preset), part)
+  if not cells:
+    progress.say(f'Part {part} has no cell.')
+    return True
+  devices.check_alike(
+    repr((name, cells, os.path.abspath(workdir), os.path.abspath(results_dir)))
+    + repr((part, time_budget_s))
+  )
   for cell in cells:  # All of them fail now, or never.
     _build(cell)
+    devices.make_mesh(len(cell.runs), cell.experiment.batch_size)
+  devices.from_main(lambda: os.makedirs(results_dir, exist_ok=True))
   part_folder = os.path.join(workdir, f'part_{part.replace("/", "_of_")}')
   with files.locked(part_folder):
     waiting = [c for c in cells if not _has_result(name, c, results_dir)]
@@ -142,7 +164,9 @@ def sweep(
       except training.OutOfTimeError as error:
         progress.say(str(error))
         return False
-  progress.say(f'All {len(cells)} cells have results, in {results_dir}.')
+  progress.say(
+    f'All have results. For the report: python -m launch.report {report_flags}'
+  )
   return True
 
 
@@ -220,7 +244,7 @@ def _measure(
         1 / task.output_size,
         accuracies,
         metrics.read(folder),
-        {'training': _clock(folder)['seconds'], 'evaluation': evaluation_s},
+        {'training': _clock(folder), 'evaluation': evaluation_s},
       )
       results.save(result, results.path(results_dir, name, cell))
 
@@ -239,13 +263,18 @@ def _clocked(folder: str) -> Iterator[None]:
   try:
     yield
   finally:
-    seconds = before['seconds'] + time.perf_counter() - start
+    seconds = before + time.perf_counter() - start
     files.write_atomically(path, json.dumps({'seconds': seconds}))
 
 
-def _clock(folder: str) -> dict[str, float]:
+def _clock(folder: str) -> float:
+  """Returns the seconds that training took so far."""
   path = os.path.join(folder, _CLOCK_FILE)
   if not os.path.exists(path):
-    return {'seconds': 0.0}
-  with open(path, encoding='utf-8') as f:
-    return json.load(f)
+    return 0.0
+  try:
+    with open(path, encoding='utf-8') as f:
+      return float(json.load(f)['seconds'])
+  except (ValueError, KeyError, TypeError):
+    progress.say(f'{path} is damaged; the time that training took is lost.')
+    return 0.0

@@ -149,7 +149,7 @@ def training(title: str, cells: Mapping[str, results.Result]) -> bytes:
     axes[1, column].xaxis.set_major_formatter(ticker.EngFormatter(sep=''))
   # A run that diverges does not flatten the others.
   axes[0, 0].set_yscale('symlog', linthresh=1e-3)
-  axes[0, 0].set_ylim(0, max(1, axes[0, 0].get_ylim()[1]))
+  axes[0, 0].set_ylim(bottom=0)
   axes[0, 0].set_ylabel('loss, nats')
   axes[1, 0].set(ylabel='training accuracy, %', ylim=(-2, 104))
   figure.suptitle(title, fontsize=11)

@@ -50,8 +50,8 @@ def report(
     readme: File in which to renew the table between the two markers.
 
   Raises:
-    ValueError: If not exactly one folder is given, it has no results, one of
-      them is damaged, or the file has no markers.
+    ValueError: If not exactly one folder is given, one of its results is
+      damaged, or the file has no markers.
     OSError: If a file cannot be read or written.
   """
   if bool(workdir) == bool(results_folder):
@@ -60,14 +60,9 @@ def report(
       f' not {"both" if workdir else "neither"}.'
     )
   folder = results_folder or os.path.join(workdir, RESULTS_FOLDER)
-  if not os.path.isdir(folder):
-    raise ValueError(f'There is no folder {folder}.')
+  if not os.path.isdir(workdir or folder):
+    raise ValueError(f'There is no folder {workdir or folder}.')
   tables = sweep_numbers.tables(results.load_all(folder))
-  # A README may say that nothing is measured.
-  if not tables and not readme:
-    raise ValueError(
-      f'{folder} holds no results (<preset>/<task>/<model>.json).'
-    )
   text = markdown(tables)
   if readme:
     _renew(readme, text)

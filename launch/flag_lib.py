@@ -127,12 +127,14 @@ def experiment_values(names: Sequence[str] | None = None) -> dict[str, Any]:
 
 def numbers(
   flag: flags.FlagHolder, kind: Callable[[str], Any]
-) -> list[int | float]:
-  """Returns the numbers that a list flag holds.
+) -> list[int | float] | None:
+  """Returns the numbers that a list flag holds, None if it is not given.
 
   Raises:
     ValueError: If one of them is none.
   """
+  if flag.value is None:
+    return None
   try:
     return [kind(text) for text in flag.value]
   except ValueError:

@@ -25,11 +25,11 @@ _RESULTS = flags.DEFINE_string(
   'Folder for the files of measured cells; by default results/ in the workdir.'
   ' Cells that have one are not measured again.',
 )
-_TASKS = flags.DEFINE_list('tasks', [], 'Only these tasks of the preset.')
-_MODELS = flags.DEFINE_list('models', [], 'Only these models of the preset.')
-_SEEDS = flags.DEFINE_list('seeds', [], "In place of the preset's seeds.")
+_TASKS = flags.DEFINE_list('tasks', None, 'Only these tasks of the preset.')
+_MODELS = flags.DEFINE_list('models', None, 'Only these models of the preset.')
+_SEEDS = flags.DEFINE_list('seeds', None, "In place of the preset's seeds.")
 _LEARNING_RATES = flags.DEFINE_list(
-  'learning_rates', [], "In place of the preset's learning rates."
+  'learning_rates', None, "In place of the preset's learning rates."
 )
 _TRAINING_STEPS = flags.DEFINE_integer(
   'training_steps', None, "In place of the preset's.", lower_bound=1

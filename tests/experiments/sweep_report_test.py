@@ -428,8 +428,7 @@ def test_with_results_nothing_is_written_unless_asked_for(
     ('', '', 'neither'),
     ('a', 'b', 'both'),
     (None, 'absent', 'no folder absent'),
-    ('absent', None, 'no folder absent/results'),
-    (None, 'empty', 'empty holds no results'),
+    ('absent', None, 'no folder absent'),
   ],
 )
 def test_bad_input_is_named(workdir, folder, message, tmp_path, monkeypatch):

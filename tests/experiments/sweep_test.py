@@ -102,8 +102,6 @@ def test_time_budget_saves_and_goes_on(tmp_path, capsys):
   once = dataclasses.replace(_TINY, tests={})
   assert sweep.sweep('smoke', once, str(tmp_path / 'once'))
   workdir = str(tmp_path / 'twice')
-  assert not sweep.sweep('smoke', once, workdir, time_budget_s=0)
-  assert 'Cell 1' not in capsys.readouterr().err
   # So little that the cell begins, and compiling takes longer.
   assert not sweep.sweep('smoke', once, workdir, time_budget_s=0.2)
   assert 'The time is over: saved step' in capsys.readouterr().err
@@ -134,6 +132,24 @@ def test_parts_are_all_cells_and_none_twice():
 def test_part_that_is_none(part):
   with pytest.raises(ValueError, match='part must be as 1/4'):
     sweep.part_of([], part)
+
+
+@pytest.mark.parametrize(
+  ('fields', 'message'),
+  [
+    ({'seeds': [0, -1]}, 'seed must be at least 0'),
+    ({'seeds': [0, 2**32]}, 'seed must be at most'),
+    (
+      {'learning_rates': [1e-3, float('nan')]},
+      'learning_rate must be positive',
+    ),
+    ({'learning_rates': [1e-3, 0.0]}, 'learning_rate must be positive'),
+    ({'tasks': []}, 'tasks must not be empty'),
+  ],
+)
+def test_every_run_of_a_preset_is_possible(fields, message):
+  with pytest.raises(ValueError, match=message):
+    presets.cells(sweep.narrowed(presets.PRESETS['smoke'], **fields))
 
 
 def test_what_a_preset_does_not_have():

@@ -28,8 +28,8 @@ def run(command, *flags, **kwargs):
   return process.returncode, stdout, stderr
 
 
-def start_together(number, command, *flags):
-  """Starts several processes that work together."""
+def start_together(number, command, *flags, each=None):
+  """Starts processes that work together, each perhaps with its own flag."""
   with socket.socket() as s:
     s.bind(('127.0.0.1', 0))
     port = s.getsockname()[1]
@@ -41,6 +41,7 @@ def start_together(number, command, *flags):
       f'--coordinator_address=127.0.0.1:{port}',
       f'--num_processes={number}',
       f'--process_id={i}',
+      *(each[i : i + 1] if each else ()),
     )
     for i in range(number)
   ]

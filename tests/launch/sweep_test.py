@@ -170,3 +170,37 @@ def test_processes_that_cannot_be(tmp_path):
   )
   assert status == 1
   assert 'give --coordinator_address' in commands.last_line(stderr)
+
+
+def test_processes_with_unlike_commands_are_refused(tmp_path):
+  processes = commands.start_together(
+    2,
+    'sweep',
+    *_CELL,
+    f'--workdir={tmp_path / "sweep"}',
+    each=('--seeds=0,1', '--seeds=0,5'),
+  )
+  statuses, errors = _wait(processes, timeout=120)
+  assert statuses == [1, 1]
+  for text in errors:
+    assert 'Process 1 was not started with the same' in commands.last_line(text)
+
+
+@pytest.mark.parametrize(
+  ('flags', 'message'),
+  [
+    (['--seeds=a'], '--seeds must be whole numbers'),
+    (['--seeds='], 'seeds must not be empty'),
+    (['--tasks='], 'tasks must not be empty'),
+    (['--time_budget_s=nan'], 'time_budget_s must be positive'),
+    (['--results=README.md'], 'README.md'),
+  ],
+)
+def test_bad_input_is_one_line_before_any_work(flags, message, tmp_path):
+  workdir = tmp_path / 'sweep'
+  status, _, stderr = commands.run(
+    'sweep', *_CELL, f'--workdir={workdir}', *flags
+  )
+  assert status == 1
+  assert message in commands.last_line(stderr)
+  assert not workdir.exists()
