@@ -23,7 +23,7 @@ from tasks import task as task_lib
 _MAX_CHUNKS_SIZE = {'cpu': 2**26, 'other': 2**30}
 # Symbols of the string on which parameters are initialized.
 _INIT_LENGTH = 10
-# Strings that a model which looks at all positions is tested on at a time.
+# Strings that a baseline is tested on at a time: most look at all positions.
 _TEST_SUB_BATCH_SIZE = 64
 
 

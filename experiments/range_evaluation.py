@@ -66,8 +66,10 @@ def evaluate(
     ),
     out_shardings=by_run,
   )
-  with progress.timed('Compiling and computing what all lengths share'):
-    shared = jax.block_until_ready(share(params))
+  shared = None
+  if jax.tree.leaves(jax.eval_shape(share, params)):
+    with progress.timed('Compiling and computing what all lengths share'):
+      shared = jax.block_until_ready(share(params))
   accuracy_programs = programs.Programs(
     'the evaluation',
     lambda width: make_test(

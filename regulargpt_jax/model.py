@@ -185,16 +185,16 @@ class RegularGPT(transformer.Transformer):
       max_extra_levels: Static bound on `extra_levels`, where it is traced.
       tables: What `tabulate` returned for the same parameters, to share it
         among calls of 'reduce'; by default this call makes its own.
-      min_length: Static; no string is shorter. 'reduce' then leaves out what
-        only shorter ones would need.
+      min_length: Static, at most T; no string is shorter. 'reduce' then leaves
+        out what only shorter ones would need.
 
     Returns:
       [B, T, output_size], or [B, output_size] for 'reduce'; float32. Outputs at
       positions before the start of a string mean nothing.
 
     Raises:
-      ValueError: If the path is unknown, or a traced `extra_levels` is without
-        its bound.
+      ValueError: If the path is unknown, the tokens have another shape, or a
+        traced `extra_levels` is without its bound.
     """
     if path not in PATHS:
       raise ValueError(
@@ -355,8 +355,8 @@ class RegularGPT(transformer.Transformer):
 
     Args:
       num_symbols: How many symbols the tables will serve to read: a level is
-        tabulated where it has fewer distinct chunks than that many symbols
-        have chunks.
+        tabulated where it has at most half as many distinct chunks as that
+        many symbols have chunks.
       max_rows: No table but the first has more rows than this.
 
     Returns:
@@ -419,7 +419,7 @@ class RegularGPT(transformer.Transformer):
     """A tree: level l keeps the positions T - 1 - i * C^(l + 1)."""
     c = self.config
     if tables is None:
-      # Larger tables would have a gradient without a fixed order.
+      # The gradients of larger tables cost more than the tables save.
       tables = self.tabulate(tokens_BxT.size, lookup.MAX_ONE_HOT_ROWS)
     number_Bxn = tokens_BxT + 1  # As a string of one symbol, or of none.
     answer_BxD = None

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import os
 import signal
 
@@ -139,10 +140,7 @@ def test_part_that_is_none(part):
   [
     ({'seeds': [0, -1]}, 'seed must be at least 0'),
     ({'seeds': [0, 2**32]}, 'seed must be at most'),
-    (
-      {'learning_rates': [1e-3, float('nan')]},
-      'learning_rate must be positive',
-    ),
+    ({'learning_rates': [1e-3, math.nan]}, 'learning_rate must be'),
     ({'learning_rates': [1e-3, 0.0]}, 'learning_rate must be positive'),
     ({'tasks': []}, 'tasks must not be empty'),
   ],
