@@ -18,7 +18,7 @@ _CELL = (
   '--models=regular_gpt_c2',
 )
 _FOLDER = 'cells/even_pairs/regular_gpt_c2'
-_LONG = (*_CELL, '--training_steps=300')
+_LONG = (*_CELL, '--training_steps=100')
 
 
 def _result(workdir):
