@@ -110,22 +110,15 @@ def make_regular_gpt(
     return module.init(rng, jnp.zeros((1, 1), jnp.int32))
 
   def apply(
-    params,
-    tokens,
-    target,
-    rng=None,
-    extra_levels=0,
-    shared=None,
-    is_test=False,
-    min_length=1,
+    params, tokens, target, rng=None, extra_levels=0, shared=None, **options
   ):
-    del target, is_test
+    del target  # And whether this is a test.
     arrays = {'tokens_BxT': tokens, 'tables': shared}
     if rng is not None:
       arrays['rngs'] = {'dropout': rng}
     static = {
       'max_extra_levels': experiment.max_extra_levels,
-      'min_length': min_length,
+      'min_length': options.get('min_length', 1),
     }
     where = static if isinstance(extra_levels, int) else arrays
     where['extra_levels'] = extra_levels
@@ -300,16 +293,9 @@ def _haiku_model(
     return train_model.init(rng, x, jnp.ones(shape), False)
 
   def apply(
-    params,
-    tokens,
-    target,
-    rng=None,
-    extra_levels=0,
-    shared=None,
-    is_test=False,
-    min_length=1,
+    params, tokens, target, rng=None, extra_levels=0, is_test=False, **unused
   ):
-    del shared, min_length
+    del unused
     x = jax.nn.one_hot(tokens, task.input_size)
     options = {}
     if experiment.max_extra_levels:
