@@ -99,14 +99,22 @@ def test_finished_cells_are_skipped_and_others_refused(tmp_path, capsys):
     sweep.sweep('smoke', sweep.narrowed(_TINY, seeds=[5]), workdir, folder)
 
 
-def test_time_budget_saves_and_goes_on(tmp_path, capsys):
+def test_time_budget_saves_and_goes_on(tmp_path, capsys, monkeypatch):
   once = dataclasses.replace(_TINY, tests={})
   assert sweep.sweep('smoke', once, str(tmp_path / 'once'))
   workdir = str(tmp_path / 'twice')
-  # So little that the cell begins, and compiling takes longer.
-  assert not sweep.sweep('smoke', once, workdir, time_budget_s=0.2)
-  assert 'The time is over: saved step' in capsys.readouterr().err
+  with monkeypatch.context() as patch:
+    patch.setattr(
+      training._ReasonToStop,
+      '__call__',
+      lambda self, step: training._TIME_IS_OVER if step == 13 else 0,
+    )
+    assert not sweep.sweep('smoke', once, workdir)
+  assert 'The time is over: saved step 13' in capsys.readouterr().err
   assert not list((tmp_path / 'twice').glob('results/*/*/*.json'))
+  assert not sweep.sweep(
+    'smoke', once, str(tmp_path / 'other'), time_budget_s=0
+  )
   first, second = (
     next(iter(results.load_all(str(tmp_path / name / 'results'))))
     for name in ('once', 'twice')
