@@ -72,6 +72,11 @@ def extract(
       f' that their parts compose to; {_MIN_COMPOSED:.0%} are needed. The model'
       ' may not be trained enough, or need more --max_clusters.'
     )
+  left_out = [
+    symbol
+    for v, symbol in enumerate(subject.symbols)
+    if v not in symbols_U  # Nor in the automaton.
+  ]
   machine = extraction.machine(composition)
   extracted = _smallest(machine)
   agreement = _agreement(
@@ -81,6 +86,7 @@ def extract(
     'num_clusters': num_clusters,
     'share_composed': share_composed,
     'num_states': len(extracted[2]),
+    'symbols_left_out': left_out,
     'classes': extracted[2].tolist(),
     'agreement_with_model': agreement,
     'max_test_length': max_test_length,
@@ -92,14 +98,20 @@ def extract(
     ('states of the minimal automaton', len(extracted[2])),
     (f'agreement with the model, lengths 1..{max_test_length}', agreement),
   ]
+  if left_out:
+    rows.append(('symbols left out, in no string', ' '.join(left_out)))
   if subject.machine is not None:
     transitions, start, classes = subject.machine
     difference = extraction.shortest_difference(
       extracted, (transitions[:, symbols_U], start, classes)
     )
-    results['is_equivalent_to_task'] = difference is None
+    # Nobody knows about the symbols that were left out.
+    results['is_equivalent_to_task'] = None if left_out else True
     verdict = 'yes'
+    if left_out:
+      verdict = f'only on {" ".join(subject.symbols[v] for v in symbols_U)}'
     if difference is not None:
+      results['is_equivalent_to_task'] = False
       separator = ' ' if max(map(len, subject.symbols)) > 1 else ''
       string = separator.join(subject.symbols[symbols_U[v]] for v in difference)
       results['shortest_difference'] = string

@@ -1,6 +1,7 @@
 """Analyses of models whose true answer is known: compiled ones."""
 
 import json
+import re
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -182,6 +183,17 @@ def test_extraction_gives_a_compiled_task_back(name, request, capsys):
   dot = (workdir / 'automaton.dot').read_text()
   assert dot in capsys.readouterr().out
   assert dot.count('circle]') == len(machine.outputs)
+
+
+def test_extraction_names_the_symbols_that_it_left_out(folder, capsys):
+  workdir = _compiled(folder / 'zeros', task_params={'probability': 0.0})
+  extraction.extract(str(workdir), **_EXTRACTION)
+  results = json.loads((workdir / 'extraction.json').read_text())
+  assert results['symbols_left_out'] == ['1']
+  assert results['is_equivalent_to_task'] is None
+  table = capsys.readouterr().out
+  assert re.search(r'symbols left out.* 1$', table, re.MULTILINE)
+  assert re.search(r'equivalent to the .* only on 0$', table, re.MULTILINE)
 
 
 def test_extraction_of_an_untrained_model_fails(untrained):
