@@ -156,7 +156,8 @@ def _verdict(answer, right, blame, spans) -> str:
     return f'Wrong, {right} is right; the root is its true transition.'
   num_wrong = sum(int(wrong.sum()) for wrong in blame.is_wrong)
   if num_wrong:
-    return f'Right, although {num_wrong} nodes are not their true transitions.'
+    number = sum(map(len, blame.is_wrong))
+    return f'Right, with a wrong transition at {num_wrong} of {number} nodes.'
   return 'Right, and every node is its true transition.'
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from experiments import config as config_lib
 from experiments import data, run
 from regulargpt_jax import config as regular_gpt_config
+from regulargpt_jax.construction import minimization
 from tasks import task as task_lib
 from tasks.regular import regular_task
 
@@ -25,7 +26,9 @@ class Subject(NamedTuple):
     config: Of the model, to compute in float32 whatever it was trained in.
     params: Its parameters, {'params': ...}, of the first run.
     symbols: The input symbols as people write them.
-    machine: The Moore machine that solves the task, None if none is known.
+    machine: The smallest Moore machine that solves the task, with the task's
+      own numbers of states if that is its own; None if none is known. Of more
+      states, a model that is right need not tell all apart.
     name: What was trained on what, for titles.
   """
 
@@ -71,7 +74,12 @@ def make(experiment, task, model, params, where: str) -> Subject:
     name = f'the regex {experiment.regex}'
   elif experiment.automaton:
     name = 'an automaton'
-  is_regular = isinstance(task, regular_task.RegularTask)
+  machine = None
+  if isinstance(task, regular_task.RegularTask):
+    machine = task.machine
+    smallest = regular_task.make_machine(*minimization.minimal(*machine))
+    if len(smallest.outputs) < len(machine.outputs):
+      machine = smallest
   return Subject(
     experiment,
     task,
@@ -79,7 +87,7 @@ def make(experiment, task, model, params, where: str) -> Subject:
     dataclasses.replace(model.config, dtype=jnp.float32),
     jax.tree.map(lambda x: x[0], params),
     symbols,
-    task.machine if is_regular else None,
+    machine,
     name,
   )
 

@@ -78,6 +78,38 @@ def test_clusters_of_a_compiled_model_are_the_true_maps(name, request, capsys):
   assert len(pairs) == len(occurring)
 
 
+# PARITY, with each state twice, one of them never reached.
+_NOT_MINIMAL = {
+  'alphabet': ['0', '1'],
+  'states': ['a', 'b', 'c', 'd', 'lost'],
+  'start': 'a',
+  'accepting': ['b', 'd'],
+  'transitions': {
+    'a': {'0': 'c', '1': 'b'},
+    'b': {'0': 'd', '1': 'a'},
+    'c': {'0': 'a', '1': 'd'},
+    'd': {'0': 'd', '1': 'c'},
+    'lost': {'0': 'lost', '1': 'a'},
+  },
+}
+
+
+@pytest.fixture(scope='module')
+def not_minimal(folder):
+  return _compiled(folder / 'not_minimal', automaton=_NOT_MINIMAL)
+
+
+def test_a_model_is_compared_with_the_smallest_automaton(not_minimal):
+  assert len(subject.load(str(not_minimal)).machine.outputs) == 2
+  analysis.analyze(str(not_minimal), 'clusters', None, **_SIZES)
+  results, _ = _results(not_minimal, 'clusters')
+  assert results['num_true_transitions'] == results['num_clusters'] == 2
+  assert results['adjusted_rand_index'] == 1.0
+  analysis.analyze(str(not_minimal), 'attention', '0110100', **_SIZES)
+  results, _ = _results(not_minimal, 'attention')
+  assert 'every node is its true transition' in results['verdict']
+
+
 def _reachable_maps(transitions):
   """Returns all maps that strings of one symbol or more have."""
   symbols = [tuple(column) for column in transitions.T.tolist()]
