@@ -112,8 +112,7 @@ def extract(
       verdict = f'only on {" ".join(subject.symbols[v] for v in symbols_U)}'
     if difference is not None:
       results['is_equivalent_to_task'] = False
-      separator = ' ' if max(map(len, subject.symbols)) > 1 else ''
-      string = separator.join(subject.symbols[symbols_U[v]] for v in difference)
+      string = subject_lib.written(subject, symbols_U[difference])
       results['shortest_difference'] = string
       verdict = f'no, not on {string}'
     rows.append(("equivalent to the task's own automaton", verdict))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 import dataclasses
+import json
 from typing import NamedTuple
 
 import chex
@@ -118,13 +119,22 @@ def sample(
 def parse(subject: Subject, string: str) -> np.ndarray:
   """Returns the tokens of a string as people write it, [T].
 
-  Symbols of more than one character are separated by spaces.
+  Symbols of more than one character are separated by spaces; spaces between
+  others, where none is a symbol, mean nothing.
 
   Raises:
-    ValueError: If a symbol is unknown.
+    ValueError: If a symbol is unknown, or some symbol cannot be written so.
   """
-  is_spaced = max(map(len, subject.symbols)) > 1
-  symbols = string.split() if is_spaced else string.replace(' ', '')
+  if _is_spaced(subject):
+    for symbol in subject.symbols:
+      if symbol.split() != [symbol]:
+        raise ValueError(
+          f'Strings with the symbol {symbol!r} cannot be written: spaces'
+          ' separate the symbols of this alphabet.'
+        )
+    symbols = string.split()
+  else:
+    symbols = string if ' ' in subject.symbols else string.replace(' ', '')
   for position, symbol in enumerate(symbols):
     if symbol not in subject.symbols:
       raise ValueError(
@@ -132,3 +142,21 @@ def parse(subject: Subject, string: str) -> np.ndarray:
         f' {" ".join(subject.symbols)}.'
       )
   return np.array([subject.symbols.index(s) for s in symbols], np.int32)
+
+
+def written(subject: Subject, tokens_T: Sequence[int]) -> str:
+  """Returns a string of tokens as people write it, which `parse` reads.
+
+  Where `parse` cannot, it is a JSON list of symbols.
+  """
+  symbols = [subject.symbols[token] for token in tokens_T]
+  if not _is_spaced(subject):
+    return ''.join(symbols)
+  if any(symbol.split() != [symbol] for symbol in subject.symbols):
+    return json.dumps(symbols, ensure_ascii=False)
+  return ' '.join(symbols)
+
+
+def _is_spaced(subject: Subject) -> bool:
+  """Returns whether spaces separate symbols, some of more than a character."""
+  return max(map(len, subject.symbols)) > 1

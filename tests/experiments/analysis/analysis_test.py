@@ -195,6 +195,22 @@ def test_blame_is_the_deepest_that_wrong_nodes_lead_to(
         assert above
 
 
+@given(
+  st.lists(st.text('a b0$\n', min_size=1, max_size=2), min_size=1, unique=True),
+  st.data(),
+)
+def test_strings_are_read_as_they_are_written(symbols, data):
+  alphabet = subject.Subject(*[None] * 4, symbols, None, '')
+  tokens = data.draw(st.lists(st.integers(0, len(symbols) - 1), max_size=8))
+  string = subject.written(alphabet, tokens)
+  if max(map(len, symbols)) > 1 and any(set(s) & {' ', '\n'} for s in symbols):
+    assert json.loads(string) == [symbols[t] for t in tokens]
+    with pytest.raises(ValueError, match='cannot be written'):
+      subject.parse(alphabet, string)
+  else:
+    assert subject.parse(alphabet, string).tolist() == tokens
+
+
 _EXTRACTION = {**_SIZES, 'max_test_length': 12}
 
 
