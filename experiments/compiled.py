@@ -26,8 +26,9 @@ def compile_task(
     encoding: See `construction.compile_automaton`.
 
   Raises:
-    ValueError: If the task is not regular, its automaton is too large, or the
-      folder holds another experiment.
+    ValueError: If the task is not regular, its automaton is too large or has
+      other symbols or answers than the task, or the folder holds another
+      experiment.
     OSError: If a file cannot be written, or another process is using the
       folder.
   """
@@ -38,9 +39,20 @@ def compile_task(
       f'{type(task).__name__} has no automaton; the tasks that have one are'
       f' {", ".join(sorted(regular))}, and any --regex or --automaton.'
     )
+  machine = task.machine
+  if machine.transitions.shape[1] != task.input_size:
+    raise ValueError(
+      f'The machine of {type(task).__name__} has'
+      f' {machine.transitions.shape[1]} symbols, but the task {task.input_size}.'
+    )
   config, params = construction.compile_automaton(
-    *task.machine, experiment.chunk_size, encoding
+    *machine, experiment.chunk_size, encoding
   )
+  if config.output_size != task.output_size:
+    raise ValueError(
+      f'The machine of {type(task).__name__} has {config.output_size} answers,'
+      f' but the task {task.output_size}.'
+    )
   experiment = dataclasses.replace(
     experiment,
     training_steps=0,

@@ -16,6 +16,7 @@ from experiments import (
 )
 from regulargpt_jax import construction
 from regulargpt_jax import model as model_lib
+from tasks.regular import parity_check
 from tests.tasks import checks
 
 REGULAR = [k for k, v in constants.TASK_LEVELS.items() if v == 'regular']
@@ -89,6 +90,34 @@ def test_a_task_without_an_automaton_lists_those_with_one(tmp_path):
   experiment = config.Experiment(task='reverse_string')
   with pytest.raises(ValueError, match=r'ReverseString .* parity_check'):
     compiled.compile_task(experiment, str(tmp_path / 'run'), 'one_hot')
+  assert not (tmp_path / 'run').exists()
+
+
+def test_a_single_state_is_nothing_to_learn(tmp_path):
+  automaton = {
+    'alphabet': ['a'],
+    'states': ['q'],
+    'start': 'q',
+    'accepting': [],
+    'transitions': {'q': {'a': 'q'}},
+  }
+  for target in ('state', 'membership'):
+    experiment = config.Experiment(automaton=automaton, target=target)
+    with pytest.raises(ValueError, match='nothing to learn'):
+      compiled.compile_task(experiment, str(tmp_path / 'run'), 'one_hot')
+  assert not (tmp_path / 'run').exists()
+
+
+@pytest.mark.parametrize(
+  ('name', 'problem'), [('input_size', 'symbols'), ('output_size', 'answers')]
+)
+def test_a_machine_of_another_size_than_its_task(
+  name, problem, monkeypatch, tmp_path
+):
+  monkeypatch.setattr(parity_check.ParityCheck, name, 3)
+  message = f'ParityCheck has 2 {problem}, but the task 3'
+  with pytest.raises(ValueError, match=message):
+    compiled.compile_task(config.Experiment(), str(tmp_path / 'run'), 'one_hot')
   assert not (tmp_path / 'run').exists()
 
 
