@@ -43,7 +43,8 @@ def compile_task(
   if machine.transitions.shape[1] != task.input_size:
     raise ValueError(
       f'The machine of {type(task).__name__} has'
-      f' {machine.transitions.shape[1]} symbols, but the task {task.input_size}.'
+      f' {machine.transitions.shape[1]} symbols, but the task'
+      f' {task.input_size}.'
     )
   config, params = construction.compile_automaton(
     *machine, experiment.chunk_size, encoding

@@ -118,6 +118,10 @@ def test_evaluate_command(undisturbed, tmp_path):
     (('--embedding_dim=10', '--num_heads=3'), 'num_heads'),
     (('--task_params={',), 'task_params'),
     (('--chunk_sise=3',), 'chunk_sise'),
+    (('--regex=',), '--regex is empty'),
+    (('--task_module=',), '--task_module is empty'),
+    (('--alphabet=ab',), '--alphabet is for --regex'),
+    (('--target=state',), '--target is for --regex or --automaton'),
     (('parity_check',), 'parity_check'),
   ],
 )
