@@ -6,7 +6,8 @@ from typing import NamedTuple
 from matplotlib import figure as figure_lib
 import numpy as np
 
-from experiments.analysis import clusters, outputs, pictures
+from experiments import pictures
+from experiments.analysis import clusters, outputs
 from experiments.analysis import subject as subject_lib
 from regulargpt_jax.analysis import clusters as clusters_lib
 from regulargpt_jax.analysis import tree

@@ -15,8 +15,8 @@ from matplotlib import figure as figure_lib
 import numpy as np
 from sklearn import decomposition, metrics
 
-from experiments import progress
-from experiments.analysis import outputs, pictures
+from experiments import pictures, progress
+from experiments.analysis import outputs
 from experiments.analysis import subject as subject_lib
 from regulargpt_jax.analysis import clusters, tree
 

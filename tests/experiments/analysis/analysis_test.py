@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from experiments import analysis, compiled, config, run
-from experiments.analysis import attention, extraction, subject
+from experiments.analysis import attention, extraction, outputs, subject
 from regulargpt_jax.analysis import tree
 from tasks.regular import automaton_reading
 
@@ -142,6 +142,25 @@ def test_attention_of_a_compiled_model(cycle):
   looks_at = np.eye(2)[np.asarray(results['r']).argmax(-1)]
   np.testing.assert_array_equal(arrays['weights_1'][0], looks_at)
   assert sorted(looks_at.argmax(-1)) == [0, 1]
+
+
+def test_a_picture_that_fails_leaves_nothing(cycle, tmp_path, monkeypatch):
+  def fail(figure):
+    raise ValueError('no picture')
+
+  monkeypatch.setattr(outputs.pictures, 'png', fail)
+  with pytest.raises(ValueError, match='no picture'):
+    outputs.save(
+      subject.load(str(cycle)), str(tmp_path), 'name', {}, {}, figure=None
+    )
+  assert not list(tmp_path.iterdir())
+
+
+def test_attention_draws_dollars(folder):
+  automaton = json.loads(json.dumps(_NOT_MINIMAL).replace('"1"', '"$_$"'))
+  workdir = _compiled(folder / 'dollars', automaton=automaton)
+  analysis.analyze(str(workdir), 'attention', '0 $_$ 0 $_$ 0', **_SIZES)
+  _results(workdir, 'attention')
 
 
 def test_attention_knows_maps_that_only_its_own_length_has(folder):
