@@ -119,7 +119,7 @@ def extract(
   fields = _to_json(subject, extracted, symbols_U)
   dot = _to_dot(fields)
   path = os.path.join(workdir, NAME)
-  text = json.dumps(fields, indent=2) + '\n'
+  text = json.dumps(fields, indent=2, ensure_ascii=False) + '\n'
   files.write_atomically(path + '.json', text)
   files.write_atomically(path + '.dot', dot)
   outputs.save_results(subject, workdir, 'extraction', results)
@@ -224,13 +224,19 @@ def _to_dot(fields: dict) -> str:
   lines = ['digraph automaton {', '  rankdir=LR;', '  "" [shape=point];']
   for state in fields['states']:
     shape = 'doublecircle' if state in fields['accepting'] else 'circle'
-    lines.append(f'  {json.dumps(state)} [shape={shape}];')
-  lines.append(f'  "" -> {json.dumps(fields["start"])};')
+    lines.append(f'  {_quoted(state)} [shape={shape}];')
+  lines.append(f'  "" -> {_quoted(fields["start"])};')
   for state, row in fields['transitions'].items():
     for following in dict.fromkeys(row.values()):
       symbols = ', '.join(s for s, to in row.items() if to == following)
       lines.append(
-        f'  {json.dumps(state)} -> {json.dumps(following)}'
-        f' [label={json.dumps(symbols)}];'
+        f'  {_quoted(state)} -> {_quoted(following)}'
+        f' [label={_quoted(symbols)}];'
       )
   return '\n'.join([*lines, '}']) + '\n'
+
+
+def _quoted(text: str) -> str:
+  r"""Returns a string of DOT, where only " and \ are special."""
+  escaped = text.replace('\\', r'\\').replace('"', r'\"')
+  return f'"{escaped}"'

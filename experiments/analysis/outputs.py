@@ -55,7 +55,8 @@ def save_results(
     'environment': config_lib.environment(),
   }
   path = os.path.join(workdir, name)
-  files.write_atomically(path + '.json', json.dumps(contents, indent=2) + '\n')
+  text = json.dumps(contents, indent=2, ensure_ascii=False) + '\n'
+  files.write_atomically(path + '.json', text)
 
 
 def table(title: str, rows: list[tuple[str, Any]]) -> str:

@@ -263,6 +263,22 @@ def test_extraction_names_the_symbols_that_it_left_out(folder, capsys):
   assert re.search(r'equivalent to the .* only on 0$', table, re.MULTILINE)
 
 
+def test_extraction_writes_symbols_as_they_are(folder):
+  symbols = ['é', '"\\']
+  text = json.dumps(_NOT_MINIMAL)
+  for digit, symbol in zip('01', symbols, strict=True):
+    text = text.replace(f'"{digit}"', json.dumps(symbol))
+  workdir = _compiled(folder / 'symbols', automaton=json.loads(text))
+  extraction.extract(str(workdir), **_EXTRACTION)
+  assert automaton_reading.from_json(workdir / 'automaton.json').alphabet == (
+    tuple(symbols)
+  )
+  assert '"é"' in (workdir / 'automaton.json').read_text()
+  dot = (workdir / 'automaton.dot').read_text()
+  assert '[label="é"]' in dot
+  assert r'[label="\"\\"]' in dot
+
+
 def test_extraction_of_an_untrained_model_fails(untrained):
   with pytest.raises(ValueError, match='do not compose'):
     extraction.extract(str(untrained), **_EXTRACTION)
