@@ -9,7 +9,7 @@ from experiments import builders, constants, files, progress, training
 from experiments import checkpoints as checkpoints_lib
 from experiments import config as config_lib
 from regulargpt_jax import construction
-from regulargpt_jax.construction import compiler
+from regulargpt_jax.construction import compiler, minimization
 from tasks.regular import regular_task
 
 
@@ -76,8 +76,10 @@ def compile_task(
     checkpoints.save(0, state)
     checkpoints.close()
   hidden = config.widening_factor * config.embedding_dim
+  num_states = len(minimization.minimal(*machine)[2])
   progress.say(
-    f'Compiled {len(task.machine.outputs)} states: D = {config.embedding_dim},'
-    f' K = {config.thickness}, H = {config.num_heads}, {hidden} hidden units,'
+    f'Compiled the minimal automaton, Q = {num_states}:'
+    f' D = {config.embedding_dim}, K = {config.thickness},'
+    f' H = {config.num_heads}, {hidden} hidden units,'
     f' {compiler.num_parameters(config):,} parameters, in {workdir}.'
   )

@@ -192,6 +192,7 @@ def _check_size(config, classes_Q, encoding):
     return
 
   def need(encoding):
+    """Returns what an encoding takes, in words, and whether it is allowed."""
     num_states, num_entries = shape = (
       len(classes_Q),
       codes.num_entries(classes_Q, encoding),
@@ -199,16 +200,20 @@ def _check_size(config, classes_Q, encoding):
     needed = _config(
       shape, config.vocab_size, config.output_size, config.chunk_size
     )
-    gigabytes = 4e-9 * num_parameters(needed)
-    return f'{num_states**2 * num_entries:,} hidden units, {gigabytes:,.1f} GB'
+    num_hidden = num_states**2 * num_entries
+    num_bytes = 4 * num_parameters(needed)
+    size = f'{num_hidden:,} hidden units, {1e-9 * num_bytes:,.1f} GB'
+    return size, num_bytes <= MAX_BYTES
 
+  size, _ = need(encoding)
   message = (
     f'The minimal automaton has {len(classes_Q)} states, which take'
-    f' {need(encoding)} of parameters; at most {MAX_BYTES * 1e-9:.1f} GB are'
+    f' {size} of parameters; at most {MAX_BYTES * 1e-9:.1f} GB are'
     ' allowed'
   )
-  if encoding != 'binary':
-    message += f". With the encoding 'binary', {need('binary')}"
+  size, fits = need('binary')
+  if fits:
+    message += f". With the encoding 'binary', {size}"
   raise ValueError(f'{message}.')
 
 

@@ -121,6 +121,41 @@ def test_a_machine_of_another_size_than_its_task(
   assert not (tmp_path / 'run').exists()
 
 
+@pytest.mark.parametrize(
+  ('there', 'here', 'kind'), [(1000, 0, 'trained'), (0, 1000, 'compiled')]
+)
+def test_a_workdir_is_trained_or_compiled(there, here, kind, tmp_path):
+  def claim(training_steps):
+    config.claim_workdir(
+      config.Experiment(training_steps=training_steps), str(tmp_path)
+    )
+
+  claim(there)
+  with pytest.raises(ValueError, match=f'a model that was {kind}'):
+    claim(here)
+
+
+def test_a_file_is_no_workdir(tmp_path):
+  (tmp_path / 'run').write_text('')
+  for name in ('run', 'run/below'):
+    workdir = str(tmp_path / name)
+    with pytest.raises(OSError, match=f'^{workdir} cannot be a folder'):
+      compiled.compile_task(config.Experiment(), workdir, 'one_hot')
+
+
+def test_what_is_said_counts_states_of_the_minimal_automaton(tmp_path, capsys):
+  automaton = {
+    'alphabet': ['a'],
+    'states': ['0', '1', 'lost'],
+    'start': '0',
+    'accepting': ['1'],
+    'transitions': {'0': {'a': '1'}, '1': {'a': '0'}, 'lost': {'a': '0'}},
+  }
+  experiment = config.Experiment(automaton=automaton)
+  compiled.compile_task(experiment, str(tmp_path / 'run'), 'one_hot')
+  assert 'automaton, Q = 2:' in capsys.readouterr().err
+
+
 def test_training_needs_a_step(tmp_path):
   experiment = config.replaced(config.Experiment(), training_steps=0)
   with pytest.raises(ValueError, match='at least 1'):

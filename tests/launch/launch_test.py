@@ -218,7 +218,7 @@ def test_compile_writes_a_workdir_that_evaluates_to_one(tmp_path):
     f'--workdir={workdir}',
   )
   assert status == 0, stderr
-  assert 'Compiled 4 states' in stderr
+  assert 'Compiled the minimal automaton, Q = 4:' in stderr
   status, stdout, stderr = commands.run('evaluate', f'--workdir={workdir}')
   assert status == 0, stderr
   assert 'compiled regular_gpt on the regex (01|10)*' in stdout

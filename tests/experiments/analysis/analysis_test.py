@@ -252,10 +252,23 @@ def test_extraction_gives_a_compiled_task_back(name, request, capsys):
   assert dot.count('circle]') == len(machine.outputs)
 
 
-def test_extraction_names_the_symbols_that_it_left_out(folder, capsys):
-  workdir = _compiled(folder / 'zeros', task_params={'probability': 0.0})
-  extraction.extract(str(workdir), **_EXTRACTION)
-  results = json.loads((workdir / 'extraction.json').read_text())
+def test_one_true_transition_has_no_rand_index(zeros, capsys):
+  analysis.analyze(str(zeros), 'clusters', None, **_SIZES)
+  results, _ = _results(zeros, 'clusters')
+  assert results['num_true_transitions'] == 1
+  assert results['explained_variance'] == [0.0, 0.0]
+  assert results['adjusted_rand_index'] is None
+  assert 'needs two true transitions' in capsys.readouterr().out
+
+
+@pytest.fixture(scope='module')
+def zeros(folder):
+  return _compiled(folder / 'zeros', task_params={'probability': 0.0})
+
+
+def test_extraction_names_the_symbols_that_it_left_out(zeros, capsys):
+  extraction.extract(str(zeros), **_EXTRACTION)
+  results = json.loads((zeros / 'extraction.json').read_text())
   assert results['symbols_left_out'] == ['1']
   assert results['is_equivalent_to_task'] is None
   table = capsys.readouterr().out
