@@ -9,8 +9,10 @@ from experiments import builders, constants, files, progress, training
 from experiments import checkpoints as checkpoints_lib
 from experiments import config as config_lib
 from regulargpt_jax import construction
-from regulargpt_jax.construction import compiler, minimization
+from regulargpt_jax.construction import codes, compiler, minimization
 from tasks.regular import regular_task
+
+ENCODINGS = codes.ENCODINGS
 
 
 def compile_task(
@@ -23,7 +25,7 @@ def compile_task(
   Args:
     experiment: Says the task and the chunk size, and on what to evaluate.
     workdir: The folder, made if it does not exist.
-    encoding: See `construction.compile_automaton`.
+    encoding: Of `ENCODINGS`; see `construction.compile_automaton`.
 
   Raises:
     ValueError: If the task is not regular, its automaton is too large or has
@@ -60,9 +62,15 @@ def compile_task(
     thickness=config.thickness,
     embedding_dim=config.embedding_dim,
     num_heads=config.num_heads,
+  )
+  # What no flag says.
+  usual = vars(builders.make_model(experiment, task).config)
+  experiment = dataclasses.replace(
+    experiment,
     architecture_params={
-      name: getattr(config, name)
-      for name in ('widening_factor', 'norm', 'residual', 'scale_embedding')
+      name: value
+      for name, value in vars(config).items()
+      if value != usual[name]
     },
   )
   model = builders.make_model(experiment, task)

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from regulargpt_jax import config as config_lib
+from regulargpt_jax import model
 from regulargpt_jax.construction import (
   codes,
   heads,
@@ -172,18 +173,12 @@ def _config(
 
 
 def num_parameters(config: config_lib.RegularGPTConfig) -> int:
-  """Returns how many parameters a compiled model has, before it is made."""
-  c = config
-  num_hidden = c.widening_factor * c.embedding_dim
-  block = (
-    4 * c.embedding_dim**2
-    + c.num_heads * c.chunk_size
-    + 2 * c.embedding_dim * num_hidden
-    + num_hidden
-    + c.embedding_dim
+  """Returns how many parameters a model has, before it is made."""
+  tokens = jax.ShapeDtypeStruct((1, 1), int)
+  params = jax.eval_shape(
+    model.RegularGPT(config).init, jax.random.key(0), tokens
   )
-  rest = (c.vocab_size + 1 + c.output_size) * c.embedding_dim + c.output_size
-  return c.thickness * block + rest
+  return sum(x.size for x in jax.tree.leaves(params))
 
 
 def _check_size(config, classes_Q, encoding):

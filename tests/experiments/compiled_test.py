@@ -167,12 +167,8 @@ def test_builders_take_what_the_compiler_chose(tmp_path):
   """The same configuration, so that no parameter is read differently."""
   workdir = str(tmp_path / 'run')
   compiled.compile_task(config.Experiment(chunk_size=3), workdir, 'one_hot')
-  experiment, task, _, params = run.load(workdir)
+  experiment, task, model, params = run.load(workdir)
   gpt, own = construction.compile_automaton(*task.machine, chunk_size=3)
-  assert (gpt.embedding_dim, gpt.num_heads, gpt.thickness) == (
-    experiment.embedding_dim,
-    experiment.num_heads,
-    experiment.thickness,
-  )
+  assert model.config == gpt
   jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[0], b), params, own)
   assert builders.make_model(experiment, task).bucket_base == 3

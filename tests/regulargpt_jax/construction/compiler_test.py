@@ -238,7 +238,7 @@ def test_parameters_are_the_modules_own(chunk_size, encoding):
   assert jax.tree.map(lambda x: (x.shape, x.dtype), own) == jax.tree.map(
     lambda x: (x.shape, x.dtype), params
   )
-  num_parameters = sum(x.size for x in jax.tree.leaves(own))
+  num_parameters = sum(x.size for x in jax.tree.leaves(params))
   assert compiler.num_parameters(config) == num_parameters
 
 
