@@ -64,6 +64,11 @@ def make_task(
     ):
       if getattr(experiment, name) != unused:
         raise ValueError(f'--{name} is not for --{sources[0]}.')
+  elif experiment.target != config_lib.Experiment.target:
+    raise ValueError('--target is for --regex or --automaton.')
+  is_other_alphabet = experiment.alphabet != config_lib.Experiment.alphabet
+  if is_other_alphabet and not experiment.regex:
+    raise ValueError('--alphabet is for --regex.')
   if experiment.regex:
     automaton = automaton_reading.from_regex(
       experiment.regex, experiment.alphabet

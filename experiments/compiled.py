@@ -9,8 +9,10 @@ from experiments import builders, constants, files, progress, training
 from experiments import checkpoints as checkpoints_lib
 from experiments import config as config_lib
 from regulargpt_jax import construction
-from regulargpt_jax.construction import compiler
+from regulargpt_jax.construction import codes, compiler, minimization
 from tasks.regular import regular_task
+
+ENCODINGS = codes.ENCODINGS
 
 
 def compile_task(
@@ -23,11 +25,12 @@ def compile_task(
   Args:
     experiment: Says the task and the chunk size, and on what to evaluate.
     workdir: The folder, made if it does not exist.
-    encoding: See `construction.compile_automaton`.
+    encoding: Of `ENCODINGS`; see `construction.compile_automaton`.
 
   Raises:
-    ValueError: If the task is not regular, its automaton is too large, or the
-      folder holds another experiment.
+    ValueError: If the task is not regular, its automaton is too large or has
+      other symbols or answers than the task, or the folder holds another
+      experiment.
     OSError: If a file cannot be written, or another process is using the
       folder.
   """
@@ -38,18 +41,36 @@ def compile_task(
       f'{type(task).__name__} has no automaton; the tasks that have one are'
       f' {", ".join(sorted(regular))}, and any --regex or --automaton.'
     )
+  machine = task.machine
+  if machine.transitions.shape[1] != task.input_size:
+    raise ValueError(
+      f'The machine of {type(task).__name__} has'
+      f' {machine.transitions.shape[1]} symbols, but the task'
+      f' {task.input_size}.'
+    )
   config, params = construction.compile_automaton(
-    *task.machine, experiment.chunk_size, encoding
+    *machine, experiment.chunk_size, encoding
   )
+  if config.output_size != task.output_size:
+    raise ValueError(
+      f'The machine of {type(task).__name__} has {config.output_size} answers,'
+      f' but the task {task.output_size}.'
+    )
   experiment = dataclasses.replace(
     experiment,
     training_steps=0,
     thickness=config.thickness,
     embedding_dim=config.embedding_dim,
     num_heads=config.num_heads,
+  )
+  # What no flag says.
+  usual = vars(builders.make_model(experiment, task).config)
+  experiment = dataclasses.replace(
+    experiment,
     architecture_params={
-      name: getattr(config, name)
-      for name in ('widening_factor', 'norm', 'residual', 'scale_embedding')
+      name: value
+      for name, value in vars(config).items()
+      if value != usual[name]
     },
   )
   model = builders.make_model(experiment, task)
@@ -63,8 +84,10 @@ def compile_task(
     checkpoints.save(0, state)
     checkpoints.close()
   hidden = config.widening_factor * config.embedding_dim
+  num_states = len(minimization.minimal(*machine)[2])
   progress.say(
-    f'Compiled {len(task.machine.outputs)} states: D = {config.embedding_dim},'
-    f' K = {config.thickness}, H = {config.num_heads}, {hidden} hidden units,'
+    f'Compiled the minimal automaton, Q = {num_states}:'
+    f' D = {config.embedding_dim}, K = {config.thickness},'
+    f' H = {config.num_heads}, {hidden} hidden units,'
     f' {compiler.num_parameters(config):,} parameters, in {workdir}.'
   )

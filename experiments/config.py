@@ -247,6 +247,12 @@ def _claim(experiment: Experiment, workdir: str, runs: Sequence[Run]) -> None:
   path = os.path.join(workdir, CONFIG_FILE)
   if os.path.exists(path):
     found = load(workdir)
+    is_trained = bool(found.training_steps)
+    if is_trained != bool(experiment.training_steps):
+      raise ValueError(
+        f'{workdir} holds a different experiment, a model that was'
+        f' {"trained" if is_trained else "compiled"}. Choose another --workdir.'
+      )
     differing = [
       field.name
       for field in dataclasses.fields(experiment)

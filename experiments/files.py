@@ -32,18 +32,32 @@ def write_atomically(path: str, contents: str | bytes) -> None:
     raise
 
 
+def make_folder(path: str) -> None:
+  """Makes a folder, and those above it, where they do not exist.
+
+  Raises:
+    OSError: If it cannot be made.
+  """
+  try:
+    os.makedirs(path, exist_ok=True)
+  except (FileExistsError, NotADirectoryError):
+    raise OSError(
+      f'{path} cannot be a folder: a file has its name, or that of one above.'
+    ) from None
+
+
 @contextlib.contextmanager
 def locked(folder: str) -> Iterator[None]:
   """Makes a folder and keeps others out of it, as long as this one lives.
 
   Raises:
-    OSError: If another is using it.
+    OSError: If another is using it, or it cannot be made.
     ValueError: If it is not shared by all processes that work together.
   """
   descriptors = []
 
   def lock():
-    os.makedirs(folder, exist_ok=True)
+    make_folder(folder)
     descriptors.append(os.open(folder, os.O_RDONLY))
     try:
       fcntl.flock(descriptors[0], fcntl.LOCK_EX | fcntl.LOCK_NB)

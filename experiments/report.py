@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib import figure as figure_lib
 import numpy as np
 
-from experiments import builders, files, range_evaluation
+from experiments import builders, files, pictures, range_evaluation
 from experiments import config as config_lib
 
 NAME = 'range_evaluation'
@@ -86,12 +86,11 @@ def save(
     'experiment': dataclasses.asdict(experiment),
     'environment': config_lib.environment(),
   }
+  picture = _picture(experiment, accuracies, chance)
   path = os.path.join(folder, NAME)
   files.write_atomically(path + '.csv', text.getvalue())
   files.write_atomically(path + '.json', json.dumps(contents, indent=2) + '\n')
-  files.write_atomically(
-    path + '.png', _picture(experiment, accuracies, chance)
-  )
+  files.write_atomically(path + '.png', picture)
   return summary
 
 
@@ -131,7 +130,7 @@ def _picture(
   axes.plot(
     range(1, len(accuracies) + 1),
     accuracies,
-    color='#0072B2',
+    color=pictures.COLOURS['blue'],
     marker='.' if len(accuracies) == 1 else None,
     label=experiment.architecture,
   )
@@ -143,6 +142,4 @@ def _picture(
     ylim=(0, 1.05),
   )
   axes.legend(loc='best')
-  buffer = io.BytesIO()
-  figure.savefig(buffer, format='png', dpi=150)
-  return buffer.getvalue()
+  return pictures.png(figure)

@@ -130,7 +130,7 @@ def evaluate(workdir: str, output_dir: str | None = None, **overrides) -> None:
       f'{workdir} holds the runs of a sweep; launch.report shows them.'
     )
   params = _load_params(workdir, trained, model)
-  os.makedirs(folder, exist_ok=True)  # Fails before the work, or never.
+  files.make_folder(folder)  # Fails before the work, or never.
   _evaluate_and_report(experiment, task, model, params, folder)
 
 

@@ -1,28 +1,35 @@
 """Pictures of measured cells: accuracy against length, and training curves."""
 
 from collections.abc import Mapping
-import io
 
 from matplotlib import colormaps, ticker
 from matplotlib import figure as figure_lib
 import numpy as np
 
-from experiments import paper, results, sweep_numbers
+from experiments import paper, pictures, results, sweep_numbers
 
-# By model of `presets`: told apart without colour, and the colours (Okabe and
-# Ito, 2008) by most of the colour-blind.
+_COLOURS = pictures.COLOURS
+# By model of `presets`; told apart without colour too.
 STYLES = {
-  'rnn': {'color': '#D55E00', 'linestyle': '-', 'marker': 's'},
-  'transformer': {'color': '#CC79A7', 'linestyle': ':', 'marker': '^'},
-  'regular_gpt_c2': {'color': '#0072B2', 'linestyle': '--', 'marker': 'o'},
-  'regular_gpt_c3': {'color': '#009E73', 'linestyle': '-.', 'marker': 'D'},
+  'rnn': {'color': _COLOURS['vermilion'], 'linestyle': '-', 'marker': 's'},
+  'transformer': {'color': _COLOURS['purple'], 'linestyle': ':', 'marker': '^'},
+  'regular_gpt_c2': {
+    'color': _COLOURS['blue'],
+    'linestyle': '--',
+    'marker': 'o',
+  },
+  'regular_gpt_c3': {
+    'color': _COLOURS['green'],
+    'linestyle': '-.',
+    'marker': 'D',
+  },
   'regular_gpt_c2_extra': {
-    'color': '#000000',
+    'color': _COLOURS['black'],
     'linestyle': (0, (1, 1)),
     'marker': 'v',
   },
   'regular_gpt_c3_extra': {
-    'color': '#E69F00',
+    'color': _COLOURS['orange'],
     'linestyle': (0, (5, 1)),
     'marker': 'P',
   },
@@ -87,7 +94,7 @@ def accuracy(
     ylim=(-2, 104),
   )
   figure.legend(loc='outside lower center', ncols=2, fontsize=8)
-  return _png(figure)
+  return pictures.png(figure, _DPI)
 
 
 def _seeds(number: int) -> str:
@@ -160,10 +167,4 @@ def training(title: str, cells: Mapping[str, results.Result]) -> bytes:
     ncols=3 if len(cells) > 1 else 2,
     fontsize=8,
   )
-  return _png(figure)
-
-
-def _png(figure: figure_lib.Figure) -> bytes:
-  buffer = io.BytesIO()
-  figure.savefig(buffer, format='png', dpi=_DPI)
-  return buffer.getvalue()
+  return pictures.png(figure, _DPI)

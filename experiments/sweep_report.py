@@ -68,7 +68,7 @@ def report(
     _renew(readme, text)
   output_dir = output_dir or workdir
   if output_dir:
-    os.makedirs(output_dir, exist_ok=True)
+    files.make_folder(output_dir)
     contents = {
       'md': f'# Report\n\n{text}',
       'csv': comma_separated(tables),

@@ -7,7 +7,6 @@ from absl import flags
 
 from experiments import compiled, config
 from launch import flag_lib
-from regulargpt_jax.construction import codes
 
 _WORKDIR = flags.DEFINE_string(
   'workdir', None, 'Folder for the model, as of a trained one.', required=True
@@ -15,7 +14,7 @@ _WORKDIR = flags.DEFINE_string(
 _ENCODING = flags.DEFINE_enum(
   'encoding',
   'one_hot',
-  codes.ENCODINGS,
+  compiled.ENCODINGS,
   'How states are written: as in the paper, or shorter for large automata.',
 )
 _FIELDS = (

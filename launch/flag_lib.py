@@ -117,12 +117,25 @@ def define_experiment(
 
 
 def experiment_values(names: Sequence[str] | None = None) -> dict[str, Any]:
-  """Returns the values of the flags that `define_experiment` defined."""
-  return {
-    field.name: flags.FLAGS[field.name].value
-    for field in dataclasses.fields(config.Experiment)
-    if names is None or field.name in names
-  }
+  """Returns the values of the flags that `define_experiment` defined.
+
+  Raises:
+    ValueError: If one is given as the empty string.
+  """
+  values = {}
+  for field in dataclasses.fields(config.Experiment):
+    if names is not None and field.name not in names:
+      continue
+    flag = flags.FLAGS[field.name]
+    # It would pass for a flag that is not given.
+    if flag.present and flag.value == '':
+      hint = ' (the regex of the empty string is "()")'
+      raise ValueError(
+        f'--{flag.name} is empty{hint if flag.name == "regex" else ""}; give it'
+        ' a value, or leave it out.'
+      )
+    values[field.name] = flag.value
+  return values
 
 
 def numbers(

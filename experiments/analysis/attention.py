@@ -6,7 +6,8 @@ from typing import NamedTuple
 from matplotlib import figure as figure_lib
 import numpy as np
 
-from experiments.analysis import clusters, outputs, pictures
+from experiments import pictures
+from experiments.analysis import clusters, outputs
 from experiments.analysis import subject as subject_lib
 from regulargpt_jax.analysis import clusters as clusters_lib
 from regulargpt_jax.analysis import tree
@@ -156,7 +157,8 @@ def _verdict(answer, right, blame, spans) -> str:
     return f'Wrong, {right} is right; the root is its true transition.'
   num_wrong = sum(int(wrong.sum()) for wrong in blame.is_wrong)
   if num_wrong:
-    return f'Right, although {num_wrong} nodes are not their true transitions.'
+    number = sum(map(len, blame.is_wrong))
+    return f'Right, with a wrong transition at {num_wrong} of {number} nodes.'
   return 'Right, and every node is its true transition.'
 
 

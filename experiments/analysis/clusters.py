@@ -15,8 +15,8 @@ from matplotlib import figure as figure_lib
 import numpy as np
 from sklearn import decomposition, metrics
 
-from experiments import progress
-from experiments.analysis import outputs, pictures
+from experiments import pictures, progress
+from experiments.analysis import outputs
 from experiments.analysis import subject as subject_lib
 from regulargpt_jax.analysis import clusters, tree
 
@@ -45,7 +45,8 @@ class Nodes(NamedTuple):
       machine, like those below.
     maps: The true transitions that occur.
     map_of_cluster: The row that most of a cluster's nodes have, [k].
-    rand_index: Adjusted Rand index of clusters and true transitions, all N.
+    rand_index: Adjusted Rand index of clusters and true transitions, all N;
+      None if a single true transition occurs, where it means nothing.
   """
 
   tokens: np.ndarray
@@ -117,7 +118,8 @@ def find(
     counts = metrics.cluster.contingency_matrix(label_N, true_N)
     map_of_cluster = np.zeros(len(found.centers), int)
     map_of_cluster[np.unique(label_N)] = counts.argmax(-1)
-    rand_index = float(metrics.adjusted_rand_score(true_N, label_N))
+    if len(maps_MxQ) > 1:
+      rand_index = float(metrics.adjusted_rand_score(true_N, label_N))
     true_S = true_N[sample_S]
   return Nodes(
     tokens,
@@ -156,7 +158,9 @@ def analyze(
   nodes = find(subject, num_strings, [length], max_clusters)
   found = nodes.clusters
   pca = decomposition.PCA(2)
-  plane_Sx2 = pca.fit_transform(nodes.sample)
+  with np.errstate(invalid='ignore'):  # All outputs may be the same.
+    plane_Sx2 = pca.fit_transform(nodes.sample)
+  shares = np.nan_to_num(pca.explained_variance_ratio_)
   number = len(found.centers)
   results = {
     'num_clusters': number,
@@ -166,7 +170,7 @@ def analyze(
     'gap': found.gap if np.isfinite(found.gap) else None,
     'silhouette_by_number': found.silhouette_by_number,
     'gap_by_number': found.gap_by_number,
-    'explained_variance': pca.explained_variance_ratio_.tolist(),
+    'explained_variance': shares.tolist(),
     'num_strings': num_strings,
     'length': length,
     'num_outputs': nodes.number,
@@ -179,9 +183,12 @@ def analyze(
   if number in found.silhouette_by_number:
     rows.append(('silhouette', found.silhouette_by_number[number]))
   if nodes.maps is not None:
+    index = nodes.rand_index
+    if index is None:
+      index = 'none: it needs two true transitions'
     rows += [
       ('true transitions that occur', len(nodes.maps)),
-      ('adjusted Rand index', nodes.rand_index),
+      ('adjusted Rand index', index),
     ]
   print(outputs.table(f'clusters of outputs on {subject.name}', rows))
   if number == max_clusters:
@@ -195,9 +202,7 @@ def analyze(
   }
   if nodes.maps is not None:
     arrays |= {'true_transition': nodes.true_map, 'maps': nodes.maps}
-  figure = _picture(
-    subject, nodes, plane_Sx2, pca.explained_variance_ratio_, length
-  )
+  figure = _picture(subject, nodes, plane_Sx2, shares, length)
   outputs.save(subject, workdir, 'clusters', results, arrays, figure)
 
 

@@ -72,6 +72,11 @@ def extract(
       f' that their parts compose to; {_MIN_COMPOSED:.0%} are needed. The model'
       ' may not be trained enough, or need more --max_clusters.'
     )
+  left_out = [
+    symbol
+    for v, symbol in enumerate(subject.symbols)
+    if v not in symbols_U  # Nor in the automaton.
+  ]
   machine = extraction.machine(composition)
   extracted = _smallest(machine)
   agreement = _agreement(
@@ -81,6 +86,7 @@ def extract(
     'num_clusters': num_clusters,
     'share_composed': share_composed,
     'num_states': len(extracted[2]),
+    'symbols_left_out': left_out,
     'classes': extracted[2].tolist(),
     'agreement_with_model': agreement,
     'max_test_length': max_test_length,
@@ -92,23 +98,28 @@ def extract(
     ('states of the minimal automaton', len(extracted[2])),
     (f'agreement with the model, lengths 1..{max_test_length}', agreement),
   ]
+  if left_out:
+    rows.append(('symbols left out, in no string', ' '.join(left_out)))
   if subject.machine is not None:
     transitions, start, classes = subject.machine
     difference = extraction.shortest_difference(
       extracted, (transitions[:, symbols_U], start, classes)
     )
-    results['is_equivalent_to_task'] = difference is None
+    # Nobody knows about the symbols that were left out.
+    results['is_equivalent_to_task'] = None if left_out else True
     verdict = 'yes'
+    if left_out:
+      verdict = f'only on {" ".join(subject.symbols[v] for v in symbols_U)}'
     if difference is not None:
-      separator = ' ' if max(map(len, subject.symbols)) > 1 else ''
-      string = separator.join(subject.symbols[symbols_U[v]] for v in difference)
+      results['is_equivalent_to_task'] = False
+      string = subject_lib.written(subject, symbols_U[difference])
       results['shortest_difference'] = string
       verdict = f'no, not on {string}'
     rows.append(("equivalent to the task's own automaton", verdict))
   fields = _to_json(subject, extracted, symbols_U)
   dot = _to_dot(fields)
   path = os.path.join(workdir, NAME)
-  text = json.dumps(fields, indent=2) + '\n'
+  text = json.dumps(fields, indent=2, ensure_ascii=False) + '\n'
   files.write_atomically(path + '.json', text)
   files.write_atomically(path + '.dot', dot)
   outputs.save_results(subject, workdir, 'extraction', results)
@@ -213,13 +224,19 @@ def _to_dot(fields: dict) -> str:
   lines = ['digraph automaton {', '  rankdir=LR;', '  "" [shape=point];']
   for state in fields['states']:
     shape = 'doublecircle' if state in fields['accepting'] else 'circle'
-    lines.append(f'  {json.dumps(state)} [shape={shape}];')
-  lines.append(f'  "" -> {json.dumps(fields["start"])};')
+    lines.append(f'  {_quoted(state)} [shape={shape}];')
+  lines.append(f'  "" -> {_quoted(fields["start"])};')
   for state, row in fields['transitions'].items():
     for following in dict.fromkeys(row.values()):
       symbols = ', '.join(s for s, to in row.items() if to == following)
       lines.append(
-        f'  {json.dumps(state)} -> {json.dumps(following)}'
-        f' [label={json.dumps(symbols)}];'
+        f'  {_quoted(state)} -> {_quoted(following)}'
+        f' [label={_quoted(symbols)}];'
       )
   return '\n'.join([*lines, '}']) + '\n'
+
+
+def _quoted(text: str) -> str:
+  r"""Returns a string of DOT, where only " and \ are special."""
+  escaped = text.replace('\\', r'\\').replace('"', r'\"')
+  return f'"{escaped}"'

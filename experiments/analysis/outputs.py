@@ -10,7 +10,7 @@ from matplotlib import figure as figure_lib
 import numpy as np
 
 from experiments import config as config_lib
-from experiments import files
+from experiments import files, pictures
 from experiments.analysis import subject as subject_lib
 
 
@@ -32,14 +32,13 @@ def save(
     arrays: What can be computed with.
     figure: The picture.
   """
+  picture = pictures.png(figure)  # Nothing is written if this fails.
   save_results(subject, workdir, name, results)
   path = os.path.join(workdir, name)
   buffer = io.BytesIO()
   np.savez_compressed(buffer, **arrays)
   files.write_atomically(path + '.npz', buffer.getvalue())
-  buffer = io.BytesIO()
-  figure.savefig(buffer, format='png', dpi=150)
-  files.write_atomically(path + '.png', buffer.getvalue())
+  files.write_atomically(path + '.png', picture)
   print(f'picture: {path}.png')
 
 
@@ -56,7 +55,8 @@ def save_results(
     'environment': config_lib.environment(),
   }
   path = os.path.join(workdir, name)
-  files.write_atomically(path + '.json', json.dumps(contents, indent=2) + '\n')
+  text = json.dumps(contents, indent=2, ensure_ascii=False) + '\n'
+  files.write_atomically(path + '.json', text)
 
 
 def table(title: str, rows: list[tuple[str, Any]]) -> str:

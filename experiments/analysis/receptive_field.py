@@ -3,7 +3,7 @@
 from matplotlib import figure as figure_lib
 import numpy as np
 
-from experiments import progress
+from experiments import pictures, progress
 from experiments.analysis import outputs
 from experiments.analysis import subject as subject_lib
 from regulargpt_jax.analysis import receptive_field
@@ -88,11 +88,11 @@ def _picture(subject, mean_T, low_T, high_T) -> figure_lib.Figure:
     position_T,
     low_T,
     high_T,
-    color='#56B4E9',
+    color=pictures.COLOURS['sky'],
     alpha=0.5,
     label=f'{_BAND[0]}th to {_BAND[1]}th percentile of strings',
   )
-  axes.plot(position_T, mean_T, color='#0072B2', label='mean')
+  axes.plot(position_T, mean_T, color=pictures.COLOURS['blue'], label='mean')
   axes.plot(
     [1, num_symbols],
     [1, 1 / num_symbols],

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 import dataclasses
+import json
 from typing import NamedTuple
 
 import chex
@@ -12,6 +13,7 @@ import numpy as np
 from experiments import config as config_lib
 from experiments import data, run
 from regulargpt_jax import config as regular_gpt_config
+from regulargpt_jax.construction import minimization
 from tasks import task as task_lib
 from tasks.regular import regular_task
 
@@ -25,7 +27,9 @@ class Subject(NamedTuple):
     config: Of the model, to compute in float32 whatever it was trained in.
     params: Its parameters, {'params': ...}, of the first run.
     symbols: The input symbols as people write them.
-    machine: The Moore machine that solves the task, None if none is known.
+    machine: The smallest Moore machine that solves the task, with the task's
+      own numbers of states if that is its own; None if none is known. Of more
+      states, a model that is right need not tell all apart.
     name: What was trained on what, for titles.
   """
 
@@ -71,7 +75,12 @@ def make(experiment, task, model, params, where: str) -> Subject:
     name = f'the regex {experiment.regex}'
   elif experiment.automaton:
     name = 'an automaton'
-  is_regular = isinstance(task, regular_task.RegularTask)
+  machine = None
+  if isinstance(task, regular_task.RegularTask):
+    machine = task.machine
+    smallest = regular_task.make_machine(*minimization.minimal(*machine))
+    if len(smallest.outputs) < len(machine.outputs):
+      machine = smallest
   return Subject(
     experiment,
     task,
@@ -79,7 +88,7 @@ def make(experiment, task, model, params, where: str) -> Subject:
     dataclasses.replace(model.config, dtype=jnp.float32),
     jax.tree.map(lambda x: x[0], params),
     symbols,
-    task.machine if is_regular else None,
+    machine,
     name,
   )
 
@@ -110,13 +119,22 @@ def sample(
 def parse(subject: Subject, string: str) -> np.ndarray:
   """Returns the tokens of a string as people write it, [T].
 
-  Symbols of more than one character are separated by spaces.
+  Symbols of more than one character are separated by spaces; spaces between
+  others, where none is a symbol, mean nothing.
 
   Raises:
-    ValueError: If a symbol is unknown.
+    ValueError: If a symbol is unknown, or some symbol cannot be written so.
   """
-  is_spaced = max(map(len, subject.symbols)) > 1
-  symbols = string.split() if is_spaced else string.replace(' ', '')
+  if _is_spaced(subject):
+    for symbol in subject.symbols:
+      if symbol.split() != [symbol]:
+        raise ValueError(
+          f'Strings with the symbol {symbol!r} cannot be written: spaces'
+          ' separate the symbols of this alphabet.'
+        )
+    symbols = string.split()
+  else:
+    symbols = string if ' ' in subject.symbols else string.replace(' ', '')
   for position, symbol in enumerate(symbols):
     if symbol not in subject.symbols:
       raise ValueError(
@@ -124,3 +142,21 @@ def parse(subject: Subject, string: str) -> np.ndarray:
         f' {" ".join(subject.symbols)}.'
       )
   return np.array([subject.symbols.index(s) for s in symbols], np.int32)
+
+
+def written(subject: Subject, tokens_T: Sequence[int]) -> str:
+  """Returns a string of tokens as people write it, which `parse` reads.
+
+  Where `parse` cannot, it is a JSON list of symbols.
+  """
+  symbols = [subject.symbols[token] for token in tokens_T]
+  if not _is_spaced(subject):
+    return ''.join(symbols)
+  if any(symbol.split() != [symbol] for symbol in subject.symbols):
+    return json.dumps(symbols, ensure_ascii=False)
+  return ' '.join(symbols)
+
+
+def _is_spaced(subject: Subject) -> bool:
+  """Returns whether spaces separate symbols, some of more than a character."""
+  return max(map(len, subject.symbols)) > 1

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from regulargpt_jax import config as config_lib
+from regulargpt_jax import model
 from regulargpt_jax.construction import (
   codes,
   heads,
@@ -172,18 +173,12 @@ def _config(
 
 
 def num_parameters(config: config_lib.RegularGPTConfig) -> int:
-  """Returns how many parameters a compiled model has, before it is made."""
-  c = config
-  num_hidden = c.widening_factor * c.embedding_dim
-  block = (
-    4 * c.embedding_dim**2
-    + c.num_heads * c.chunk_size
-    + 2 * c.embedding_dim * num_hidden
-    + num_hidden
-    + c.embedding_dim
+  """Returns how many parameters a model has, before it is made."""
+  tokens = jax.ShapeDtypeStruct((1, 1), int)
+  params = jax.eval_shape(
+    model.RegularGPT(config).init, jax.random.key(0), tokens
   )
-  rest = (c.vocab_size + 1 + c.output_size) * c.embedding_dim + c.output_size
-  return c.thickness * block + rest
+  return sum(x.size for x in jax.tree.leaves(params))
 
 
 def _check_size(config, classes_Q, encoding):
@@ -192,6 +187,7 @@ def _check_size(config, classes_Q, encoding):
     return
 
   def need(encoding):
+    """Returns what an encoding takes, in words, and whether it is allowed."""
     num_states, num_entries = shape = (
       len(classes_Q),
       codes.num_entries(classes_Q, encoding),
@@ -199,16 +195,20 @@ def _check_size(config, classes_Q, encoding):
     needed = _config(
       shape, config.vocab_size, config.output_size, config.chunk_size
     )
-    gigabytes = 4e-9 * num_parameters(needed)
-    return f'{num_states**2 * num_entries:,} hidden units, {gigabytes:,.1f} GB'
+    num_hidden = num_states**2 * num_entries
+    num_bytes = 4 * num_parameters(needed)
+    size = f'{num_hidden:,} hidden units, {1e-9 * num_bytes:,.1f} GB'
+    return size, num_bytes <= MAX_BYTES
 
+  size, _ = need(encoding)
   message = (
     f'The minimal automaton has {len(classes_Q)} states, which take'
-    f' {need(encoding)} of parameters; at most {MAX_BYTES * 1e-9:.1f} GB are'
+    f' {size} of parameters; at most {MAX_BYTES * 1e-9:.1f} GB are'
     ' allowed'
   )
-  if encoding != 'binary':
-    message += f". With the encoding 'binary', {need('binary')}"
+  size, fits = need('binary')
+  if fits:
+    message += f". With the encoding 'binary', {size}"
   raise ValueError(f'{message}.')
 
 

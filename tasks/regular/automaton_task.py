@@ -35,8 +35,7 @@ class AutomatonTask(regular_task.RegularTask):
       target: 'membership' or 'state'.
 
     Raises:
-      ValueError: If the target is another, or if it is 'membership' and there
-        is nothing to learn.
+      ValueError: If the target is another, or if there is nothing to learn.
     """
     if target not in ('membership', 'state'):
       raise ValueError(
@@ -44,6 +43,10 @@ class AutomatonTask(regular_task.RegularTask):
       )
     if target == 'membership':
       automaton_lib.check_learnable(automaton)
+    elif len(automaton.accepting) == 1:
+      raise ValueError(
+        'There is nothing to learn: the automaton has a single state.'
+      )
     self.automaton = automaton
     self._target = target
 

@@ -16,6 +16,7 @@ from experiments import (
 )
 from regulargpt_jax import construction
 from regulargpt_jax import model as model_lib
+from tasks.regular import parity_check
 from tests.tasks import checks
 
 REGULAR = [k for k, v in constants.TASK_LEVELS.items() if v == 'regular']
@@ -92,6 +93,69 @@ def test_a_task_without_an_automaton_lists_those_with_one(tmp_path):
   assert not (tmp_path / 'run').exists()
 
 
+def test_a_single_state_is_nothing_to_learn(tmp_path):
+  automaton = {
+    'alphabet': ['a'],
+    'states': ['q'],
+    'start': 'q',
+    'accepting': [],
+    'transitions': {'q': {'a': 'q'}},
+  }
+  for target in ('state', 'membership'):
+    experiment = config.Experiment(automaton=automaton, target=target)
+    with pytest.raises(ValueError, match='nothing to learn'):
+      compiled.compile_task(experiment, str(tmp_path / 'run'), 'one_hot')
+  assert not (tmp_path / 'run').exists()
+
+
+@pytest.mark.parametrize(
+  ('name', 'problem'), [('input_size', 'symbols'), ('output_size', 'answers')]
+)
+def test_a_machine_of_another_size_than_its_task(
+  name, problem, monkeypatch, tmp_path
+):
+  monkeypatch.setattr(parity_check.ParityCheck, name, 3)
+  message = f'ParityCheck has 2 {problem}, but the task 3'
+  with pytest.raises(ValueError, match=message):
+    compiled.compile_task(config.Experiment(), str(tmp_path / 'run'), 'one_hot')
+  assert not (tmp_path / 'run').exists()
+
+
+@pytest.mark.parametrize(
+  ('there', 'here', 'kind'), [(1000, 0, 'trained'), (0, 1000, 'compiled')]
+)
+def test_a_workdir_is_trained_or_compiled(there, here, kind, tmp_path):
+  def claim(training_steps):
+    config.claim_workdir(
+      config.Experiment(training_steps=training_steps), str(tmp_path)
+    )
+
+  claim(there)
+  with pytest.raises(ValueError, match=f'a model that was {kind}'):
+    claim(here)
+
+
+def test_a_file_is_no_workdir(tmp_path):
+  (tmp_path / 'run').write_text('')
+  for name in ('run', 'run/below'):
+    workdir = str(tmp_path / name)
+    with pytest.raises(OSError, match=f'^{workdir} cannot be a folder'):
+      compiled.compile_task(config.Experiment(), workdir, 'one_hot')
+
+
+def test_what_is_said_counts_states_of_the_minimal_automaton(tmp_path, capsys):
+  automaton = {
+    'alphabet': ['a'],
+    'states': ['0', '1', 'lost'],
+    'start': '0',
+    'accepting': ['1'],
+    'transitions': {'0': {'a': '1'}, '1': {'a': '0'}, 'lost': {'a': '0'}},
+  }
+  experiment = config.Experiment(automaton=automaton)
+  compiled.compile_task(experiment, str(tmp_path / 'run'), 'one_hot')
+  assert 'automaton, Q = 2:' in capsys.readouterr().err
+
+
 def test_training_needs_a_step(tmp_path):
   experiment = config.replaced(config.Experiment(), training_steps=0)
   with pytest.raises(ValueError, match='at least 1'):
@@ -103,12 +167,8 @@ def test_builders_take_what_the_compiler_chose(tmp_path):
   """The same configuration, so that no parameter is read differently."""
   workdir = str(tmp_path / 'run')
   compiled.compile_task(config.Experiment(chunk_size=3), workdir, 'one_hot')
-  experiment, task, _, params = run.load(workdir)
+  experiment, task, model, params = run.load(workdir)
   gpt, own = construction.compile_automaton(*task.machine, chunk_size=3)
-  assert (gpt.embedding_dim, gpt.num_heads, gpt.thickness) == (
-    experiment.embedding_dim,
-    experiment.num_heads,
-    experiment.thickness,
-  )
+  assert model.config == gpt
   jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[0], b), params, own)
   assert builders.make_model(experiment, task).bucket_base == 3

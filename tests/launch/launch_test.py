@@ -118,6 +118,10 @@ def test_evaluate_command(undisturbed, tmp_path):
     (('--embedding_dim=10', '--num_heads=3'), 'num_heads'),
     (('--task_params={',), 'task_params'),
     (('--chunk_sise=3',), 'chunk_sise'),
+    (('--regex=',), '--regex is empty'),
+    (('--task_module=',), '--task_module is empty'),
+    (('--alphabet=ab',), '--alphabet is for --regex'),
+    (('--target=state',), '--target is for --regex or --automaton'),
     (('parity_check',), 'parity_check'),
   ],
 )
@@ -214,7 +218,7 @@ def test_compile_writes_a_workdir_that_evaluates_to_one(tmp_path):
     f'--workdir={workdir}',
   )
   assert status == 0, stderr
-  assert 'Compiled 4 states' in stderr
+  assert 'Compiled the minimal automaton, Q = 4:' in stderr
   status, stdout, stderr = commands.run('evaluate', f'--workdir={workdir}')
   assert status == 0, stderr
   assert 'compiled regular_gpt on the regex (01|10)*' in stdout

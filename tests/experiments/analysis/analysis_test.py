@@ -1,6 +1,7 @@
 """Analyses of models whose true answer is known: compiled ones."""
 
 import json
+import re
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from experiments import analysis, compiled, config, run
-from experiments.analysis import attention, extraction, subject
+from experiments.analysis import attention, extraction, outputs, subject
 from regulargpt_jax.analysis import tree
 from tasks.regular import automaton_reading
 
@@ -77,6 +78,38 @@ def test_clusters_of_a_compiled_model_are_the_true_maps(name, request, capsys):
   assert len(pairs) == len(occurring)
 
 
+# PARITY, with each state twice, one of them never reached.
+_NOT_MINIMAL = {
+  'alphabet': ['0', '1'],
+  'states': ['a', 'b', 'c', 'd', 'lost'],
+  'start': 'a',
+  'accepting': ['b', 'd'],
+  'transitions': {
+    'a': {'0': 'c', '1': 'b'},
+    'b': {'0': 'd', '1': 'a'},
+    'c': {'0': 'a', '1': 'd'},
+    'd': {'0': 'd', '1': 'c'},
+    'lost': {'0': 'lost', '1': 'a'},
+  },
+}
+
+
+@pytest.fixture(scope='module')
+def not_minimal(folder):
+  return _compiled(folder / 'not_minimal', automaton=_NOT_MINIMAL)
+
+
+def test_a_model_is_compared_with_the_smallest_automaton(not_minimal):
+  assert len(subject.load(str(not_minimal)).machine.outputs) == 2
+  analysis.analyze(str(not_minimal), 'clusters', None, **_SIZES)
+  results, _ = _results(not_minimal, 'clusters')
+  assert results['num_true_transitions'] == results['num_clusters'] == 2
+  assert results['adjusted_rand_index'] == 1.0
+  analysis.analyze(str(not_minimal), 'attention', '0110100', **_SIZES)
+  results, _ = _results(not_minimal, 'attention')
+  assert 'every node is its true transition' in results['verdict']
+
+
 def _reachable_maps(transitions):
   """Returns all maps that strings of one symbol or more have."""
   symbols = [tuple(column) for column in transitions.T.tolist()]
@@ -109,6 +142,25 @@ def test_attention_of_a_compiled_model(cycle):
   looks_at = np.eye(2)[np.asarray(results['r']).argmax(-1)]
   np.testing.assert_array_equal(arrays['weights_1'][0], looks_at)
   assert sorted(looks_at.argmax(-1)) == [0, 1]
+
+
+def test_a_picture_that_fails_leaves_nothing(cycle, tmp_path, monkeypatch):
+  def fail(figure):
+    raise ValueError('no picture')
+
+  monkeypatch.setattr(outputs.pictures, 'png', fail)
+  with pytest.raises(ValueError, match='no picture'):
+    outputs.save(
+      subject.load(str(cycle)), str(tmp_path), 'name', {}, {}, figure=None
+    )
+  assert not list(tmp_path.iterdir())
+
+
+def test_attention_draws_dollars(folder):
+  automaton = json.loads(json.dumps(_NOT_MINIMAL).replace('"1"', '"$_$"'))
+  workdir = _compiled(folder / 'dollars', automaton=automaton)
+  analysis.analyze(str(workdir), 'attention', '0 $_$ 0 $_$ 0', **_SIZES)
+  _results(workdir, 'attention')
 
 
 def test_attention_knows_maps_that_only_its_own_length_has(folder):
@@ -162,6 +214,22 @@ def test_blame_is_the_deepest_that_wrong_nodes_lead_to(
         assert above
 
 
+@given(
+  st.lists(st.text('a b0$\n', min_size=1, max_size=2), min_size=1, unique=True),
+  st.data(),
+)
+def test_strings_are_read_as_they_are_written(symbols, data):
+  alphabet = subject.Subject(*[None] * 4, symbols, None, '')
+  tokens = data.draw(st.lists(st.integers(0, len(symbols) - 1), max_size=8))
+  string = subject.written(alphabet, tokens)
+  if max(map(len, symbols)) > 1 and any(set(s) & {' ', '\n'} for s in symbols):
+    assert json.loads(string) == [symbols[t] for t in tokens]
+    with pytest.raises(ValueError, match='cannot be written'):
+      subject.parse(alphabet, string)
+  else:
+    assert subject.parse(alphabet, string).tolist() == tokens
+
+
 _EXTRACTION = {**_SIZES, 'max_test_length': 12}
 
 
@@ -182,6 +250,46 @@ def test_extraction_gives_a_compiled_task_back(name, request, capsys):
   dot = (workdir / 'automaton.dot').read_text()
   assert dot in capsys.readouterr().out
   assert dot.count('circle]') == len(machine.outputs)
+
+
+def test_one_true_transition_has_no_rand_index(zeros, capsys):
+  analysis.analyze(str(zeros), 'clusters', None, **_SIZES)
+  results, _ = _results(zeros, 'clusters')
+  assert results['num_true_transitions'] == 1
+  assert results['explained_variance'] == [0.0, 0.0]
+  assert results['adjusted_rand_index'] is None
+  assert 'needs two true transitions' in capsys.readouterr().out
+
+
+@pytest.fixture(scope='module')
+def zeros(folder):
+  return _compiled(folder / 'zeros', task_params={'probability': 0.0})
+
+
+def test_extraction_names_the_symbols_that_it_left_out(zeros, capsys):
+  extraction.extract(str(zeros), **_EXTRACTION)
+  results = json.loads((zeros / 'extraction.json').read_text())
+  assert results['symbols_left_out'] == ['1']
+  assert results['is_equivalent_to_task'] is None
+  table = capsys.readouterr().out
+  assert re.search(r'symbols left out.* 1$', table, re.MULTILINE)
+  assert re.search(r'equivalent to the .* only on 0$', table, re.MULTILINE)
+
+
+def test_extraction_writes_symbols_as_they_are(folder):
+  symbols = ['é', '"\\']
+  text = json.dumps(_NOT_MINIMAL)
+  for digit, symbol in zip('01', symbols, strict=True):
+    text = text.replace(f'"{digit}"', json.dumps(symbol))
+  workdir = _compiled(folder / 'symbols', automaton=json.loads(text))
+  extraction.extract(str(workdir), **_EXTRACTION)
+  assert automaton_reading.from_json(workdir / 'automaton.json').alphabet == (
+    tuple(symbols)
+  )
+  assert '"é"' in (workdir / 'automaton.json').read_text()
+  dot = (workdir / 'automaton.dot').read_text()
+  assert '[label="é"]' in dot
+  assert r'[label="\"\\"]' in dot
 
 
 def test_extraction_of_an_untrained_model_fails(untrained):

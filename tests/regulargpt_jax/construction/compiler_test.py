@@ -238,7 +238,7 @@ def test_parameters_are_the_modules_own(chunk_size, encoding):
   assert jax.tree.map(lambda x: (x.shape, x.dtype), own) == jax.tree.map(
     lambda x: (x.shape, x.dtype), params
   )
-  num_parameters = sum(x.size for x in jax.tree.leaves(own))
+  num_parameters = sum(x.size for x in jax.tree.leaves(params))
   assert compiler.num_parameters(config) == num_parameters
 
 
@@ -279,8 +279,13 @@ def test_too_large_says_how_large_and_what_would_do():
   assert '50 states' in message
   assert '125,000 hidden units, 5.4 GB' in message
   assert "'binary', 35,000 hidden units, 0.4 GB" in message
-  with pytest.raises(ValueError, match=r'22,000,000 .* allowed\.$'):
-    compiler.compile_automaton(*_counter(1000), encoding='binary')
+  for encoding, size in (
+    ('binary', '22,000,000'),
+    ('one_hot', '1,000,000,000'),
+  ):
+    # What would not do either is not named.
+    with pytest.raises(ValueError, match=rf'{size} .* allowed\.$'):
+      compiler.compile_automaton(*_counter(1000), encoding=encoding)
 
 
 def test_size_counts_after_minimization():
