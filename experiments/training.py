@@ -34,10 +34,10 @@ from experiments import config as config_lib
 from experiments import metrics as metrics_lib
 from tasks import task as task_lib
 
-_MAX_GRAD_NORM = 1.0
+MAX_GRAD_NORM = 1.0
 # Seconds between two updates of the progress bar, each of which waits for the
 # device.
-_BAR_INTERVAL_S = 1.0
+BAR_INTERVAL_S = 1.0
 # Steps between two times that several processes ask each other whether to stop.
 _STEPS_BETWEEN_AGREEMENTS = 64
 # A reason to stop besides the numbers of signals.
@@ -127,7 +127,7 @@ def make_runs(runs: Sequence[config_lib.Run]) -> Runs:
 def _optimizer() -> optax.GradientTransformation:
   """Adam behind clipping; the learning rate is applied by the step."""
   return optax.chain(
-    optax.clip_by_global_norm(_MAX_GRAD_NORM), optax.scale_by_adam()
+    optax.clip_by_global_norm(MAX_GRAD_NORM), optax.scale_by_adam()
   )
 
 
@@ -359,7 +359,7 @@ def train(
       len(runs.seed),
       steps_after,
     )
-    received = stack.enter_context(_caught_signals())
+    received = stack.enter_context(caught_signals())
     bar_updated = time.perf_counter()
     num_compiled = 0
     stream = source.stream(runs.seed.tolist(), _lengths(experiment, first_step))
@@ -374,32 +374,30 @@ def train(
         bar.unpause()  # Compiling says nothing about the time left.
       done = step + 1
       is_last = done == experiment.training_steps
-      stop = _reason_to_stop(received, stop_at, done)
+      stop = reason_to_stop(received, stop_at, done)
       if stop:
         progress.say(f'Told to stop: saving step {done}, then exiting.')
-      if _is_due(done, experiment.log_every) or is_last:
+      if is_due(done, experiment.log_every) or is_last:
         _log(metrics, bar, state, done)
         state = forget_sums(state)
-      if stop or is_last or _is_due(done, experiment.checkpoint_every):
-        _raise_if_diverged(state)
+      if stop or is_last or is_due(done, experiment.checkpoint_every):
+        raise_if_diverged(state)
         metrics.flush()
         checkpoints.save(done, state)
-      if stop == _TIME_IS_OVER:
-        raise OutOfTimeError(done)
-      if stop:
-        raise RunInterruptedError(stop, done)
-      if is_last or time.perf_counter() - bar_updated > _BAR_INTERVAL_S:
+      raise_if_stopped(stop, done)
+      if is_last or time.perf_counter() - bar_updated > BAR_INTERVAL_S:
         state.step.block_until_ready()
         bar.update(done)
         bar_updated = time.perf_counter()
   return state
 
 
-def _is_due(step: int, every: int) -> bool:
+def is_due(step: int, every: int) -> bool:
+  """Whether a step is one of every so many; never, if that is 0."""
   return every > 0 and step % every == 0
 
 
-def _reason_to_stop(received: list[int], stop_at: float, step: int) -> int:
+def reason_to_stop(received: list[int], stop_at: float, step: int) -> int:
   """Returns the number of a signal, `_TIME_IS_OVER`, or 0 for none.
 
   All processes return the same: one of them may have been told, others not.
@@ -410,6 +408,14 @@ def _reason_to_stop(received: list[int], stop_at: float, step: int) -> int:
   if jax.process_count() == 1:
     return reason
   return 0 if step % _STEPS_BETWEEN_AGREEMENTS else devices.largest(reason)
+
+
+def raise_if_stopped(reason: int, step: int) -> None:
+  """Ends training at a saved step if there is a reason to."""
+  if reason == _TIME_IS_OVER:
+    raise OutOfTimeError(step)
+  if reason:
+    raise RunInterruptedError(reason, step)
 
 
 class _Bar:
@@ -450,7 +456,7 @@ def _without_sums(state: State) -> State:
 
 def _log(metrics, bar: _Bar, state: State, step: int) -> None:
   """Writes and shows the means since the last logging point."""
-  _raise_if_diverged(state)
+  raise_if_diverged(state)
   num_summed, loss_R, accuracy_R, diverged_at_R = devices.fetch(
     (state.num_summed, state.loss_sum, state.accuracy_sum, state.diverged_at)
   )
@@ -469,13 +475,14 @@ def _log(metrics, bar: _Bar, state: State, step: int) -> None:
   bar.update(step, text)
 
 
-def _raise_if_diverged(state: State) -> None:
+def raise_if_diverged(state: State) -> None:
+  """Ends training if every run has diverged."""
   if (devices.fetch(state.diverged_at) >= 0).all():
     raise DivergedError(state)
 
 
 @contextlib.contextmanager
-def _caught_signals():
+def caught_signals():
   """Collects SIGTERM and SIGINT in place of dying of them."""
   received: list[int] = []
 
