@@ -32,12 +32,14 @@ _DATA_DIR = flags.DEFINE_string(
 _OUTPUT_DIR = flags.DEFINE_string(
   'output_dir', '', 'Folder for the results; by default the workdir.'
 )
+flag_lib.define_processes()
 
 
 def main() -> None:
   """Evaluates."""
   from experiments.language import run  # Needs the extra `text`.
 
+  flag_lib.join_processes()
   run.evaluate(
     _WORKDIR.value,
     flag_lib.numbers(_LENGTHS, int),

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments import progress
+from experiments import devices, progress
 from experiments.language import sharding
 from experiments.text import loading
 
@@ -104,8 +104,12 @@ def last_token_losses(
       for batch in loading.prefetched(batches):
         # The last batch is filled up, so that there is one program a length.
         filled = np.resize(batch, (batch_size, length + 1))
-        part = losses_fn(params, sharding.put_batch(mesh, filled))
-        found.append(jax.device_get(part)[: len(batch)])
+        # Every process has read all of it.
+        tokens_BxS = jax.make_array_from_callback(
+          filled.shape, sharding.of_batch(mesh), filled.__getitem__
+        )
+        part_B = devices.fetch(losses_fn(params, tokens_BxS))
+        found.append(part_B[: len(batch)])
         bar.update(len(batch))
       losses[length] = np.concatenate(found)
   return losses
