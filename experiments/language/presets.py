@@ -102,7 +102,7 @@ PRESETS = {
       'sequence_length': 64,
       'learning_rate': 2e-3,
       'warmup_steps': 100,
-      'training_steps': 2000,
+      'training_steps': 1000,
     },
     {
       'alibi': {**_gpt('alibi'), 'num_layers': 4},
