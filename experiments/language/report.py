@@ -5,6 +5,7 @@ import csv
 import dataclasses
 import io
 import json
+import math
 import os
 from typing import Any
 
@@ -116,7 +117,7 @@ def picture(
   """Returns a PNG of perplexity against length, both logarithmic.
 
   Args:
-    curves: By title, then by length.
+    curves: By title, then by length; infinite values are left out.
     training_length: Drawn as a line.
   """
   figure = figure_lib.Figure(figsize=(7, 4), layout='constrained')
@@ -125,10 +126,11 @@ def picture(
     training_length, color='0.6', linestyle=':', label='length in training'
   )
   for title, curve in curves.items():
+    finite = {n: v for n, v in curve.items() if math.isfinite(v.perplexity)}
     axes.errorbar(
-      list(curve),
-      [value.perplexity for value in curve.values()],
-      [value.standard_error for value in curve.values()],
+      list(finite),
+      [value.perplexity for value in finite.values()],
+      [value.standard_error for value in finite.values()],
       marker='o',
       capsize=3,
       label=title,

@@ -1,6 +1,7 @@
 """Perplexities against models whose probabilities are known."""
 
 import dataclasses
+import functools
 
 from flax import linen as nn
 import jax
@@ -69,7 +70,7 @@ def test_a_model_reads_as_many_tokens_as_it_is_told():
     logits = np.zeros(texts.VOCAB_SIZE)
     logits[0] = length
     expected = np.log(np.exp(logits).sum()) - logits[ends[:, 1]]
-    np.testing.assert_allclose(losses[length], expected, rtol=1e-5)
+    np.testing.assert_allclose(losses[length], expected, atol=1e-5)
 
 
 def test_standard_error_is_that_of_many_draws():
@@ -90,13 +91,15 @@ def test_batches_change_nothing_and_all_logits_agree(architecture):
   """To 1e-5; 23 strings fill no batch but those of one string."""
   experiment = dataclasses.replace(texts.TINY, architecture=architecture)
   model = config.make_model(experiment)
-  params = model.init(jax.random.key(0), jnp.zeros((1, 4), jnp.int32))
+  params = jax.jit(model.init)(jax.random.key(0), jnp.zeros((1, 4), int))
   stream = texts.random_text(900).streams['test']
   (batch,) = loading.evaluation_batches(stream, 17, 17, 23, 23)
-  logits = model.apply(params, batch[:, :-1], method='all_logits')
+  logits = jax.jit(functools.partial(model.apply, method='all_logits'))(
+    params, batch[:, :-1]
+  )
   log_p = jax.nn.log_softmax(logits[:, -1])
   expected = -log_p[jnp.arange(23), batch[:, -1]]
-  for batch_tokens in (1, 5 * 17, 10**6):
+  for batch_tokens in (1, 5 * 17):
     found = _losses(model, params, stream, [17], 23, batch_tokens)
     np.testing.assert_allclose(found[17], expected, atol=1e-5)
 

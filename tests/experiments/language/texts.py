@@ -1,20 +1,22 @@
 """Small prepared texts, without files."""
 
+import json
+
 import numpy as np
 
 from experiments.language import config
-from experiments.text import builder, loading
+from experiments.text import builder, loading, preparation
 
 VOCAB_SIZE = 11
 TINY = config.LanguageExperiment(
   vocab_size=VOCAB_SIZE,
   chunk_size=4,
-  thickness=2,
+  thickness=1,
   embedding_dim=16,
   num_heads=2,
-  num_layers=2,
+  num_layers=1,
   precision='float32',
-  sequence_length=20,
+  sequence_length=10,
   batch_size=4,
   training_steps=6,
   log_every=2,
@@ -52,3 +54,21 @@ def random_text(num_tokens):
     for split in ('train', 'validation', 'test')
   }
   return loading.Text('', {}, streams)
+
+
+def prepare(folder, seed=0):
+  """Prepares words of two letters as bytes; returns the folder."""
+  rng = np.random.default_rng(seed)
+  words = ['ab', 'ba', 'aa', 'bb']
+  with open(folder / 'raw.jsonl', 'w', encoding='utf-8') as f:
+    for _ in range(30):
+      text = ' '.join(rng.choice(words, 300))
+      f.write(json.dumps({'text': text}) + '\n')
+  preparation.prepare(
+    str(folder / '*.jsonl'),
+    str(folder / 'data'),
+    tokenizer_name='byte',
+    heldout=0.2,
+    num_workers=1,
+  )
+  return str(folder / 'data')

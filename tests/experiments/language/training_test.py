@@ -21,7 +21,7 @@ _GPT = dataclasses.replace(texts.TINY, architecture='gpt_lm')
 
 def _batch(i):
   rng = np.random.default_rng(i)
-  return jnp.array(rng.integers(0, texts.VOCAB_SIZE, (4, 21)), jnp.int32)
+  return jnp.array(rng.integers(0, texts.VOCAB_SIZE, (4, 11)), jnp.int32)
 
 
 def _step(experiment):
@@ -74,27 +74,28 @@ def test_a_step_is_adamw_behind_clipping(weight_decay):
 def test_accumulation_equals_the_large_batch():
   """Adam's moments to 1e-6; its steps magnify what rounding is in them."""
   states = []
-  for accumulation_steps in (1, 2, 4):
+  for accumulation_steps in (1, 4):
     experiment = dataclasses.replace(
       texts.TINY, accumulation_steps=accumulation_steps
     )
     state = training.init_state(experiment, sharding.make_mesh())
     states.append(_step(experiment)(state, _batch(0)))
-  for state in states[1:]:
-    np.testing.assert_allclose(state.loss_sum, states[0].loss_sum, rtol=1e-5)
-    chex.assert_trees_all_close(state.optimizer, states[0].optimizer, atol=1e-6)
+  whole, in_parts = states
+  np.testing.assert_allclose(in_parts.loss_sum, whole.loss_sum, rtol=1e-5)
+  chex.assert_trees_all_close(in_parts.optimizer, whole.optimizer, atol=1e-6)
 
 
 def test_warm_up_and_cosine_scale_the_step():
-  """A constant gradient direction is not needed: the first steps tell."""
+  """From 0, and to 0 again."""
   rates = {'warmup_steps': 2, 'schedule': 'cosine', 'training_steps': 6}
-  scheduled = dataclasses.replace(texts.TINY, **rates)
+  scheduled = dataclasses.replace(_GPT, **rates)
   state = training.init_state(scheduled, sharding.make_mesh())
-  first = _step(scheduled)(state, _batch(0))
+  step = _step(scheduled)
+  first = step(state, _batch(0))
   chex.assert_trees_all_equal(first.params, state.params)  # Rate 0.
-  moved = _step(scheduled)(first.replace(step=jnp.int32(6)), _batch(0))
+  moved = step(first.replace(step=jnp.int32(6)), _batch(0))
   chex.assert_trees_all_close(moved.params, first.params, atol=1e-9)
-  moved = _step(scheduled)(first, _batch(0))
+  moved = step(first, _batch(0))
   change = jax.tree.map(lambda a, b: a - b, moved.params, first.params)
   assert optax.tree.norm(change) > 1e-4
 
@@ -105,8 +106,9 @@ def test_overfits_one_batch(experiment, tmp_path):
   experiment = dataclasses.replace(
     experiment,
     learning_rate=1e-2,
-    training_steps=120,
+    training_steps=200,
     embedding_dim=32,
+    batch_size=2,
     log_every=20,
     validate_every=0,
     checkpoint_every=0,
@@ -115,7 +117,7 @@ def test_overfits_one_batch(experiment, tmp_path):
   text = texts.random_text(num_tokens)
   training.train(experiment, str(tmp_path), text)
   losses = [x['loss'] for x in metrics.read(str(tmp_path)) if 'loss' in x]
-  assert losses[0] > 1.5 and losses[-1] < 0.1, losses
+  assert losses[0] > 1.0 and losses[-1] < 0.1, losses
   # On other random tokens it is worse than a guess.
   (validation,) = [
     x['validation_loss']
@@ -125,10 +127,16 @@ def test_overfits_one_batch(experiment, tmp_path):
   assert validation > np.log(texts.VOCAB_SIZE)
 
 
-@pytest.mark.parametrize('stop_after', [2, 3, 5])
-def test_resuming_is_bit_identical(stop_after, tmp_path):
+@pytest.fixture(scope='module')
+def undisturbed(tmp_path_factory):
+  workdir = str(tmp_path_factory.mktemp('whole'))
+  return workdir, training.train(texts.TINY, workdir, texts.random_text(300))
+
+
+@pytest.mark.parametrize('stop_after', [3, 4])
+def test_resuming_is_bit_identical(stop_after, undisturbed, tmp_path):
   text = texts.random_text(300)
-  whole = training.train(texts.TINY, str(tmp_path / 'whole'), text)
+  workdir, whole = undisturbed
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(
       base_training,
@@ -136,12 +144,10 @@ def test_resuming_is_bit_identical(stop_after, tmp_path):
       lambda received, stop_at, step: 15 if step == stop_after else 0,
     )
     with pytest.raises(base_training.RunInterruptedError):
-      training.train(texts.TINY, str(tmp_path / 'parts'), text)
-  resumed = training.train(texts.TINY, str(tmp_path / 'parts'), text)
+      training.train(texts.TINY, str(tmp_path), text)
+  resumed = training.train(texts.TINY, str(tmp_path), text)
   chex.assert_trees_all_equal(resumed, whole)
-  assert metrics.read(str(tmp_path / 'parts')) == metrics.read(
-    str(tmp_path / 'whole')
-  )
+  assert metrics.read(str(tmp_path)) == metrics.read(workdir)
 
 
 def test_what_is_logged(tmp_path):
@@ -154,14 +160,14 @@ def test_what_is_logged(tmp_path):
   assert [row['step'] for row in rows if 'loss' in row] == [2, 4, 6]
   assert [row['step'] for row in rows if 'validation_loss' in row] == [4, 6]
 
+  @jax.jit
+  def mean_loss(tokens):
+    inputs, targets = tokens[:, :-1], tokens[:, 1:]
+    return model.apply(state.params, inputs, targets, method='losses').mean()
+
   def loss(split, numbers, seed):
-    batches = loading.training_batches(text.streams[split], 20, 4, seed)
-    return np.mean(
-      [
-        model.apply(state.params, b[:, :-1], b[:, 1:], method='losses').mean()
-        for b in (batches[i] for i in numbers)
-      ]
-    )
+    batches = loading.training_batches(text.streams[split], 10, 4, seed)
+    return np.mean([mean_loss(batches[i]) for i in numbers])
 
   found = [row['loss'] for row in rows if 'loss' in row]
   expected = [loss('train', [i, i + 1], 0) for i in (0, 2, 4)]
