@@ -10,6 +10,7 @@ import os
 from typing import Any
 
 from matplotlib import figure as figure_lib
+from matplotlib import ticker
 
 from experiments import config as base_config
 from experiments import files
@@ -17,6 +18,8 @@ from experiments.language import config as config_lib
 from experiments.language import evaluation
 
 NAME = 'perplexity'
+# Ratio of the largest to the smallest value drawn.
+_LOGARITHMIC_FROM = 4
 
 
 def contents(
@@ -114,7 +117,7 @@ def picture(
   curves: Mapping[str, Mapping[int, evaluation.Perplexity]],
   training_length: int,
 ) -> bytes:
-  """Returns a PNG of perplexity against length, both logarithmic.
+  """Returns a PNG of perplexity against length.
 
   Args:
     curves: By title, then by length; infinite values are left out.
@@ -137,14 +140,17 @@ def picture(
     )
   axes.set(
     xscale='log',
-    yscale='log',
     xlabel='tokens of context',
     ylabel='perplexity of the last token',
   )
   lengths = sorted({length for curve in curves.values() for length in curve})
   axes.set_xticks(lengths, [f'{length:,}' for length in lengths])
+  low, high = axes.dataLim.intervaly
+  if high > _LOGARITHMIC_FROM * low > 0:
+    axes.set_yscale('log')
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
   axes.minorticks_off()
-  axes.yaxis.set_major_formatter('{x:,.4g}')
+  axes.yaxis.set_major_formatter('{x:,.5g}')
   axes.legend(loc='best')
   buffer = io.BytesIO()
   figure.savefig(buffer, format='png', dpi=150)
