@@ -11,19 +11,9 @@ from typing import Any
 import flax
 import jax
 
-from experiments import devices, files
+from experiments import devices, files, options
 
 CONFIG_FILE = 'config.json'
-
-
-def _option(default: Any, help_text: str, **metadata) -> Any:
-  """A field that a launcher turns into a flag."""
-  metadata['help'] = help_text
-  if isinstance(default, dict):
-    return dataclasses.field(
-      default_factory=lambda: dict(default), metadata=metadata
-    )
-  return dataclasses.field(default=default, metadata=metadata)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,150 +24,127 @@ class Experiment:
   PARITY, in a minute on two CPU cores, to an accuracy of 1 on lengths 41..500.
   """
 
-  task: str = _option('parity_check', 'Language to learn.')
-  task_params: dict = _option(
+  task: str = options.option('parity_check', 'Language to learn.')
+  task_params: dict = options.option(
     {}, 'JSON: arguments of the task, as {"probability": 0.3}.'
   )
-  task_module: str = _option(
+  task_module: str = options.option(
     '',
     "Module of a user's own task, as my_package.my_task; --task then names its"
     ' class, which may be left out where there is only one.',
   )
-  regex: str = _option(
+  regex: str = options.option(
     '', "Regular expression to learn, in place of --task, as '(01)*'."
   )
-  alphabet: str = _option('01', 'Symbols of --regex, one character each.')
-  automaton: dict = _option(
+  alphabet: str = options.option(
+    '01', 'Symbols of --regex, one character each.'
+  )
+  automaton: dict = options.option(
     {},
     'Automaton to learn, in place of --task: a JSON file, {"alphabet": [...],'
     ' "states": [...], "start": ..., "accepting": [...], "transitions": {state:'
     ' {symbol: state}}}.',
     is_file=True,
   )
-  target: str = _option(
+  target: str = options.option(
     'membership',
     'What to learn of --regex or --automaton: whether the string is in the'
     ' language, or the state that it leads to.',
     choices=('membership', 'state'),
   )
-  architecture: str = _option('regular_gpt', 'Model to train.')
-  architecture_params: dict = _option(
+  architecture: str = options.option('regular_gpt', 'Model to train.')
+  architecture_params: dict = options.option(
     {}, 'JSON: further arguments of the model, as {"hidden_size": 64}.'
   )
-  is_autoregressive: bool = _option(
+  is_autoregressive: bool = options.option(
     False, 'Whether the model reads its outputs, one by one.'
   )
-  computation_steps_mult: int = _option(
+  computation_steps_mult: int = options.option(
     0,
     'Empty tokens between input and output, as a multiple of the input.',
     minimum=0,
   )
-  preset: str = _option(
+  preset: str = options.option(
     'benchmark',
     "RegularGPT's block: `benchmark` (post-norm, learned pad) or `language`"
     ' (as GPT-2).',
   )
-  chunk_size: int = _option(2, 'Window width C of RegularGPT.', minimum=2)
-  thickness: int = _option(1, 'Distinct blocks K per level.', minimum=1)
-  embedding_dim: int = _option(
+  chunk_size: int = options.option(
+    2, 'Window width C of RegularGPT.', minimum=2
+  )
+  thickness: int = options.option(1, 'Distinct blocks K per level.', minimum=1)
+  embedding_dim: int = options.option(
     64, 'Width of RegularGPT and of the transformers.', minimum=1
   )
-  num_heads: int = _option(
+  num_heads: int = options.option(
     8, 'Attention heads of RegularGPT and of the transformers.', minimum=1
   )
-  dropout_rate: float = _option(0.0, 'Dropout, in [0, 1).', minimum=0)
-  precision: str = _option(
+  dropout_rate: float = options.option(0.0, 'Dropout, in [0, 1).', minimum=0)
+  precision: str = options.option(
     'float32',
     'Type of the computation; parameters and softmax are float32 always.',
     choices=('float32', 'bfloat16'),
   )
-  max_extra_levels: int = _option(
+  max_extra_levels: int = options.option(
     0,
     'Each training step runs 0 to this many levels beyond the depth that the'
     ' length needs, drawn uniformly. 0 as in the paper; 4 generalizes to'
     ' depths never trained.',
     minimum=0,
   )
-  sequence_length: int = _option(40, 'Longest training string.', minimum=1)
-  curriculum: str = _option('uniform', 'Distribution of training lengths.')
-  curriculum_params: dict = _option(
+  sequence_length: int = options.option(
+    40, 'Longest training string.', minimum=1
+  )
+  curriculum: str = options.option(
+    'uniform', 'Distribution of training lengths.'
+  )
+  curriculum_params: dict = options.option(
     {}, 'JSON: arguments of the curriculum, as {"tau": 0.9}; `seed` is one.'
   )
-  batch_size: int = _option(128, 'Strings per training step.', minimum=1)
-  training_steps: int = _option(
+  batch_size: int = options.option(128, 'Strings per training step.', minimum=1)
+  training_steps: int = options.option(
     1000, 'Training steps; 0 for a model that launch.compile made.', minimum=0
   )
-  learning_rate: float = _option(1e-3, 'Peak learning rate of Adam.')
-  schedule: str = _option(
+  learning_rate: float = options.option(1e-3, 'Peak learning rate of Adam.')
+  schedule: str = options.option(
     'constant',
     'Learning rate after the warm-up: kept, or lowered to 0 by a cosine.',
     choices=('constant', 'cosine'),
   )
-  warmup_steps: int = _option(0, 'Steps of linear warm-up.', minimum=0)
-  seed: int = _option(
+  warmup_steps: int = options.option(0, 'Steps of linear warm-up.', minimum=0)
+  seed: int = options.option(
     0, 'Seed of the data and of dropout.', minimum=0, maximum=2**32 - 1
   )
-  model_init_seed: int = _option(
+  model_init_seed: int = options.option(
     0, 'Seed of the initial parameters.', minimum=0, maximum=2**32 - 1
   )
-  max_range_test_length: int = _option(
+  max_range_test_length: int = options.option(
     500, 'Longest test string; every length from 1 is tested.', minimum=1
   )
-  range_test_batch_size: int = _option(
+  range_test_batch_size: int = options.option(
     512, 'Strings per test length.', minimum=1
   )
-  smallest_bucket: int = _option(
+  smallest_bucket: int = options.option(
     64,
     'Shorter strings are padded to this width. Smaller means more programs'
     ' to compile, each faster.',
     minimum=1,
   )
-  log_every: int = _option(
+  log_every: int = options.option(
     100,
     'Steps between two lines of metrics; 0 for one at the end.',
     minimum=0,
+    may_change=True,
   )
-  checkpoint_every: int = _option(
+  checkpoint_every: int = options.option(
     500,
     'Steps between two checkpoints; 0 for one at the end.',
     minimum=0,
+    may_change=True,
   )
 
   def __post_init__(self):
-    for field in dataclasses.fields(self):
-      value = getattr(self, field.name)
-      if field.type is float and isinstance(value, int):
-        value = float(value)
-        object.__setattr__(self, field.name, value)
-      if not isinstance(value, field.type):
-        raise ValueError(
-          f'{field.name} must be of type {field.type.__name__}, got {value!r}.'
-        )
-      minimum = field.metadata.get('minimum')
-      if minimum is not None and not value >= minimum:
-        raise ValueError(
-          f'{field.name} must be at least {minimum}, got {value}.'
-        )
-      maximum = field.metadata.get('maximum')
-      if maximum is not None and not value <= maximum:
-        raise ValueError(
-          f'{field.name} must be at most {maximum}, got {value}.'
-        )
-      choices = field.metadata.get('choices')
-      if choices and value not in choices:
-        raise ValueError(
-          f'{field.name} must be one of {", ".join(choices)}, got {value!r}.'
-        )
-    if not 1e-30 < self.learning_rate < 1e30:
-      raise ValueError(
-        'learning_rate must be positive and finite in float32, got'
-        f' {self.learning_rate}.'
-      )
-    if self.warmup_steps > self.training_steps:
-      raise ValueError(
-        f'warmup_steps ({self.warmup_steps}) must not exceed training_steps'
-        f' ({self.training_steps}).'
-      )
+    options.check(self)
 
 
 def replaced(experiment: Experiment, **fields) -> Experiment:
@@ -246,7 +213,7 @@ def claim_workdir(
 def _claim(experiment: Experiment, workdir: str, runs: Sequence[Run]) -> None:
   path = os.path.join(workdir, CONFIG_FILE)
   if os.path.exists(path):
-    found = load(workdir)
+    found = load(workdir, type(experiment))
     is_trained = bool(found.training_steps)
     if is_trained != bool(experiment.training_steps):
       raise ValueError(
@@ -264,7 +231,7 @@ def _claim(experiment: Experiment, workdir: str, runs: Sequence[Run]) -> None:
       for name in differing
       if not _may_change(name, found, experiment)
     ]
-    found_runs = load_runs(workdir)
+    found_runs = load_runs(workdir, type(experiment))
     if not refused and found_runs != list(runs):
       refused.append(f'runs={found_runs} there, {list(runs)} here')
     if refused:
@@ -290,9 +257,10 @@ def _may_change(name: str, found: Experiment, wanted: Experiment) -> bool:
     return (
       wanted.training_steps > found.training_steps
       and wanted.schedule == 'constant'
-      and wanted.curriculum != 'regular_increase'
+      and getattr(wanted, 'curriculum', None) != 'regular_increase'
     )
-  return name in ('log_every', 'checkpoint_every')
+  field = type(found).__dataclass_fields__[name]
+  return field.metadata.get('may_change', False)
 
 
 def _write_config(
@@ -307,22 +275,26 @@ def _write_config(
   files.write_atomically(path, json.dumps(contents, indent=2) + '\n')
 
 
-def load(workdir: str) -> Experiment:
+def load(workdir: str, kind: type = Experiment) -> Any:
   """Reads the experiment that a folder holds.
+
+  Args:
+    workdir: The folder.
+    kind: Class of the experiment.
 
   Raises:
     ValueError: If there is none, or it cannot be read.
   """
-  return _read(workdir, lambda contents: Experiment(**contents['experiment']))
+  return _read(workdir, lambda contents: kind(**contents['experiment']))
 
 
-def load_runs(workdir: str) -> list[Run]:
+def load_runs(workdir: str, kind: type = Experiment) -> list[Run]:
   """Reads the runs that a folder holds.
 
   Raises:
     ValueError: As `load`.
   """
-  experiment = load(workdir)
+  experiment = load(workdir, kind)
   return _read(
     workdir,
     lambda contents: (

@@ -18,6 +18,9 @@ from experiments import files, presets
 _MAX_CURVE_POINTS = 100
 _DIGITS = 4
 
+# Folder in a folder of results that holds those of language models.
+LANGUAGE = 'language'
+
 
 @dataclasses.dataclass(frozen=True)
 class Result:
@@ -217,6 +220,8 @@ def load_all(folder: str) -> Iterator[Result]:
   """
   for parent, folders, names in os.walk(folder):
     folders.sort()
+    if parent == folder and LANGUAGE in folders:
+      folders.remove(LANGUAGE)
     for name in sorted(names):
       if name.endswith('.json'):
         file = os.path.join(parent, name)

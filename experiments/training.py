@@ -34,10 +34,10 @@ from experiments import config as config_lib
 from experiments import metrics as metrics_lib
 from tasks import task as task_lib
 
-_MAX_GRAD_NORM = 1.0
+MAX_GRAD_NORM = 1.0
 # Seconds between two updates of the progress bar, each of which waits for the
 # device.
-_BAR_INTERVAL_S = 1.0
+BAR_INTERVAL_S = 1.0
 # Seconds between two times that processes ask each other whether to stop.
 _AGREEMENT_INTERVAL_S = 1.0
 # A reason to stop besides the numbers of signals.
@@ -127,7 +127,7 @@ def make_runs(runs: Sequence[config_lib.Run]) -> Runs:
 def _optimizer() -> optax.GradientTransformation:
   """Adam behind clipping; the learning rate is applied by the step."""
   return optax.chain(
-    optax.clip_by_global_norm(_MAX_GRAD_NORM), optax.scale_by_adam()
+    optax.clip_by_global_norm(MAX_GRAD_NORM), optax.scale_by_adam()
   )
 
 
@@ -361,8 +361,8 @@ def train(
       len(runs.seed),
       steps_after,
     )
-    received = stack.enter_context(_caught_signals())
-    reason_to_stop = _ReasonToStop(received, stop_at, first_step)
+    received = stack.enter_context(caught_signals())
+    reason_to_stop = ReasonToStop(received, stop_at, first_step)
     bar_updated = time.perf_counter()
     num_compiled = 0
     stream = source.stream(runs.seed.tolist(), _lengths(experiment, first_step))
@@ -381,18 +381,15 @@ def train(
       stop = reason_to_stop(done)
       if stop:
         progress.say(f'Told to stop: saving step {done}, then exiting.')
-      if _is_due(done, experiment.log_every) or is_last:
+      if is_due(done, experiment.log_every) or is_last:
         _log(metrics, bar, state, done)
         state = forget_sums(state)
-      if stop or is_last or _is_due(done, experiment.checkpoint_every):
-        _raise_if_diverged(state)
+      if stop or is_last or is_due(done, experiment.checkpoint_every):
+        raise_if_diverged(state)
         metrics.flush()
         checkpoints.save(done, state)
-      if stop == _TIME_IS_OVER:
-        raise OutOfTimeError(done)
-      if stop:
-        raise RunInterruptedError(stop, done)
-      if is_last or time.perf_counter() - bar_updated > _BAR_INTERVAL_S:
+      raise_if_stopped(stop, done)
+      if is_last or time.perf_counter() - bar_updated > BAR_INTERVAL_S:
         state.step.block_until_ready()
         bar.update(done)
         bar_updated = time.perf_counter()
@@ -416,11 +413,12 @@ def _widths_drawn(
   }
 
 
-def _is_due(step: int, every: int) -> bool:
+def is_due(step: int, every: int) -> bool:
+  """Whether a step is one of every so many; never, if that is 0."""
   return every > 0 and step % every == 0
 
 
-class _ReasonToStop:
+class ReasonToStop:
   """The number of a signal, `_TIME_IS_OVER`, or 0 for none, at each step.
 
   All processes get the same: one of them may have been told, others not. They
@@ -435,6 +433,7 @@ class _ReasonToStop:
     self._ask_at = step + 1
 
   def __call__(self, step: int) -> int:
+    """Returns the reason after a step."""
     now = time.monotonic()
     reason = self._received[0] if self._received else 0
     if not reason and now > self._stop_at:
@@ -449,6 +448,14 @@ class _ReasonToStop:
     self._asked_at = step, now
     self._ask_at = step + max(1, -devices.largest(-num_steps))
     return devices.largest(reason)
+
+
+def raise_if_stopped(reason: int, step: int) -> None:
+  """Ends training at a saved step if there is a reason to."""
+  if reason == _TIME_IS_OVER:
+    raise OutOfTimeError(step)
+  if reason:
+    raise RunInterruptedError(reason, step)
 
 
 class _Bar:
@@ -489,7 +496,7 @@ def _without_sums(state: State) -> State:
 
 def _log(metrics, bar: _Bar, state: State, step: int) -> None:
   """Writes and shows the means since the last logging point."""
-  _raise_if_diverged(state)
+  raise_if_diverged(state)
   num_summed, loss_R, accuracy_R, diverged_at_R = devices.fetch(
     (state.num_summed, state.loss_sum, state.accuracy_sum, state.diverged_at)
   )
@@ -508,13 +515,14 @@ def _log(metrics, bar: _Bar, state: State, step: int) -> None:
   bar.update(step, text)
 
 
-def _raise_if_diverged(state: State) -> None:
+def raise_if_diverged(state: State) -> None:
+  """Ends training if every run has diverged."""
   if (devices.fetch(state.diverged_at) >= 0).all():
     raise DivergedError(state)
 
 
 @contextlib.contextmanager
-def _caught_signals():
+def caught_signals():
   """Collects SIGTERM and SIGINT in place of dying of them."""
   received: list[int] = []
 

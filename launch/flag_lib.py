@@ -1,4 +1,4 @@
-"""Flags from the fields of `Experiment`, and errors as one line."""
+"""Flags from the fields of an experiment, and errors as one line."""
 
 from collections.abc import Callable, Sequence
 import dataclasses
@@ -79,23 +79,26 @@ class _JsonSerializer(flags.ArgumentSerializer):
 
 
 def define_experiment(
-  names: Sequence[str] | None = None, optional: bool = False
+  names: Sequence[str] | None = None,
+  optional: bool = False,
+  kind: type = config.Experiment,
 ) -> None:
-  """Defines a flag for each field of `Experiment`.
+  """Defines a flag for each field of an experiment.
 
   Args:
     names: The fields; None for all.
     optional: Whether a flag that is not given is None, not the default.
+    kind: Class of the experiment.
   """
-  for field in dataclasses.fields(config.Experiment):
+  for field in dataclasses.fields(kind):
     if names is not None and field.name not in names:
       continue
-    default = getattr(config.Experiment(), field.name)
+    default = getattr(kind(), field.name)
     given = None if optional else default
     help_text = field.metadata['help']
-    if field.name in _NAMES:
-      help_text += f' One of {", ".join(sorted(_NAMES[field.name]))}.'
     choices = field.metadata.get('choices')
+    if field.name in _NAMES and not choices:
+      help_text += f' One of {", ".join(sorted(_NAMES[field.name]))}.'
     if choices:
       flags.DEFINE_enum(field.name, given, choices, help_text)
     elif isinstance(default, dict):
@@ -116,14 +119,16 @@ def define_experiment(
       define(field.name, given, help_text)
 
 
-def experiment_values(names: Sequence[str] | None = None) -> dict[str, Any]:
+def experiment_values(
+  names: Sequence[str] | None = None, kind: type = config.Experiment
+) -> dict[str, Any]:
   """Returns the values of the flags that `define_experiment` defined.
 
   Raises:
     ValueError: If one is given as the empty string.
   """
   values = {}
-  for field in dataclasses.fields(config.Experiment):
+  for field in dataclasses.fields(kind):
     if names is not None and field.name not in names:
       continue
     flag = flags.FLAGS[field.name]

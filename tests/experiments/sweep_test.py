@@ -105,7 +105,7 @@ def test_time_budget_saves_and_goes_on(tmp_path, capsys, monkeypatch):
   workdir = str(tmp_path / 'twice')
   with monkeypatch.context() as patch:
     patch.setattr(
-      training._ReasonToStop,
+      training.ReasonToStop,
       '__call__',
       lambda self, step: training._TIME_IS_OVER if step == 13 else 0,
     )

@@ -1,0 +1,161 @@
+"""One language model: everything its result depends on."""
+
+import dataclasses
+import functools
+
+import jax.numpy as jnp
+
+from experiments import options
+from regulargpt_jax import gpt_lm, language_models, model
+
+
+@dataclasses.dataclass(frozen=True)
+class LanguageExperiment:
+  """A language model, a prepared text, and how the one is trained on the other.
+
+  The help text of each field is its documentation. The defaults are RegularGPT
+  128/6 of the paper's Table 3 (Chi et al., 2023, section 5 and appendix B).
+  """
+
+  data_dir: str = options.option(
+    '', 'Folder of the text, as of launch.prepare_text.', may_change=True
+  )
+  tokenizer: str = options.option(
+    '', 'Which tokens of the text, gpt2 or byte, where there are both.'
+  )
+  vocab_size: int = options.option(0, 'Of the tokenizer; found in the text.')
+  fingerprint: str = options.option('', "Of the text's tokens; found there.")
+  architecture: str = options.option(
+    'regular_gpt_lm',
+    'Model to train.',
+    choices=tuple(language_models.BUILDERS),
+  )
+  chunk_size: int = options.option(
+    128, 'Window width C of RegularGPT.', minimum=2
+  )
+  thickness: int = options.option(6, 'Distinct blocks K per level.', minimum=1)
+  num_layers: int = options.option(12, 'Layers of the GPT.', minimum=1)
+  position_bias: str = options.option(
+    'alibi',
+    'Position bias of the GPT.',
+    choices=('alibi', 'kerple_log', 't5', 'none'),
+  )
+  embedding_dim: int = options.option(768, 'Width of the model.', minimum=1)
+  num_heads: int = options.option(12, 'Attention heads.', minimum=1)
+  precision: str = options.option(
+    'bfloat16',
+    'Type of the computation; parameters and softmax are float32 always.',
+    choices=('float32', 'bfloat16'),
+  )
+  remat: bool = options.option(
+    False,
+    'Whether to compute each level or layer again in the backward pass, which'
+    ' saves memory.',
+    may_change=True,
+  )
+  sequence_length: int = options.option(
+    512, 'Tokens of a training string.', minimum=1
+  )
+  batch_size: int = options.option(32, 'Strings per training step.', minimum=1)
+  accumulation_steps: int = options.option(
+    1,
+    'Parts of a batch that go through the model one after another, where all of'
+    ' it does not fit.',
+    minimum=1,
+    may_change=True,
+  )
+  training_steps: int = options.option(50_000, 'Training steps.', minimum=1)
+  learning_rate: float = options.option(6e-4, 'Peak learning rate of Adam.')
+  schedule: str = options.option(
+    'constant',
+    'Learning rate after the warm-up: kept, or lowered to 0 by a cosine.',
+    choices=('constant', 'cosine'),
+  )
+  warmup_steps: int = options.option(0, 'Steps of linear warm-up.', minimum=0)
+  weight_decay: float = options.option(
+    0.0,
+    'Of matrices, decoupled from the gradient (AdamW).',
+    minimum=0,
+    maximum=1,
+  )
+  seed: int = options.option(
+    0, "Seed of the data's order.", minimum=0, maximum=2**32 - 1
+  )
+  model_init_seed: int = options.option(
+    0, 'Seed of the initial parameters.', minimum=0, maximum=2**32 - 1
+  )
+  fsdp: int = options.option(
+    1,
+    'Devices that share one copy of the parameters and of the state of Adam;'
+    ' the batch is divided among all devices.',
+    minimum=1,
+    may_change=True,
+  )
+  log_every: int = options.option(
+    100,
+    'Steps between two lines of metrics; 0 for one at the end.',
+    minimum=0,
+    may_change=True,
+  )
+  validate_every: int = options.option(
+    1000,
+    'Steps between two validation losses; 0 for one at the end.',
+    minimum=0,
+    may_change=True,
+  )
+  validation_batches: int = options.option(
+    20, 'Batches of the validation split for one.', minimum=1, may_change=True
+  )
+  checkpoint_every: int = options.option(
+    1000,
+    'Steps between two checkpoints; 0 for one at the end.',
+    minimum=0,
+    may_change=True,
+  )
+
+  def __post_init__(self):
+    options.check(self)
+    if self.batch_size % self.accumulation_steps:
+      raise ValueError(
+        f'batch_size ({self.batch_size}) must be a multiple of'
+        f' accumulation_steps ({self.accumulation_steps}).'
+      )
+
+
+# What a launcher has no flag for.
+FOUND_IN_TEXT = ('vocab_size', 'fingerprint')
+FLAGS = tuple(
+  field.name
+  for field in dataclasses.fields(LanguageExperiment)
+  if field.name not in FOUND_IN_TEXT
+)
+
+
+@functools.cache
+def make_model(
+  experiment: LanguageExperiment,
+) -> model.RegularGPT | gpt_lm.GPT:
+  """Returns an experiment's model.
+
+  Raises:
+    ValueError: If a field has a bad value.
+  """
+  names = {
+    'regular_gpt_lm': ('chunk_size', 'thickness'),
+    'gpt_lm': ('num_layers', 'position_bias'),
+  }[experiment.architecture]
+  return language_models.BUILDERS[experiment.architecture](
+    experiment.vocab_size,
+    embedding_dim=experiment.embedding_dim,
+    num_heads=experiment.num_heads,
+    dtype=jnp.dtype(experiment.precision),
+    remat=experiment.remat,
+    **{name: getattr(experiment, name) for name in names},
+  )
+
+
+def title(experiment: LanguageExperiment) -> str:
+  """Returns what a model is called in reports."""
+  if experiment.architecture == 'regular_gpt_lm':
+    return f'RegularGPT {experiment.chunk_size}/{experiment.thickness}'
+  return f'GPT, {experiment.position_bias}, {experiment.num_layers} layers'

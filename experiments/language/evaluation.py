@@ -1,0 +1,115 @@
+"""Perplexity of the last token, after contexts of several lengths.
+
+Only the last token of a string counts, so that all predictions have the whole
+context (no "early token curse"), and the last tokens are the same at every
+length, so that nothing but the context differs.
+
+The paper averages "over 1,000 sequences and report[s] their averaged
+perplexities" (Chi et al., 2023, section 5). Here the perplexity of a model is
+exp of the mean cross-entropy over the sequences, and Table 3's numbers are
+means of that over seeds. The mean over sequences of exp(cross-entropy), 1/p of
+a single token, would be ruled by the few least likely tokens: a model with the
+paper's 25 would have thousands.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import math
+
+import chex
+from flax import linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from experiments import devices, progress
+from experiments.language import sharding
+from experiments.text import loading
+
+
+@dataclasses.dataclass(frozen=True)
+class Perplexity:
+  """Of the last tokens of many strings.
+
+  Attributes:
+    perplexity: exp(`loss`).
+    standard_error: Of `perplexity`, to first order: itself times that of
+      `loss`. It is of the choice of strings; that of a difference between two
+      lengths is smaller, for the strings end in the same tokens.
+    loss: Mean cross-entropy, nats.
+  """
+
+  perplexity: float
+  standard_error: float
+  loss: float
+
+
+def perplexity(losses_N: np.ndarray) -> Perplexity:
+  """Returns the perplexity of N >= 2 tokens from their cross-entropies."""
+  losses_N = np.asarray(losses_N, np.float64)
+  loss = float(losses_N.mean())
+  error = float(losses_N.std(ddof=1)) / math.sqrt(len(losses_N))
+  with np.errstate(over='ignore'):
+    value = float(np.exp(loss))
+  return Perplexity(value, value * error, loss)
+
+
+def last_token_losses(
+  model: nn.Module,
+  params: chex.ArrayTree,
+  stream: loading.Stream,
+  lengths: Sequence[int],
+  num_sequences: int,
+  batch_tokens: int,
+) -> dict[int, np.ndarray]:
+  """Returns the cross-entropy of last tokens, nats, float [N], by length.
+
+  Args:
+    model: A language model, with the method `last_logits`.
+    params: Its parameters, on all devices.
+    stream: What to evaluate on.
+    lengths: Of what the model reads; a string is one token longer.
+    num_sequences: N.
+    batch_tokens: How many tokens the model reads at once, at least one string
+      on each device.
+
+  Raises:
+    ValueError: If the stream is too short, or a number is not positive.
+  """
+  if not lengths or min(lengths) < 1:
+    raise ValueError(f'lengths must be positive, got {list(lengths)}.')
+  if num_sequences < 2:
+    raise ValueError(f'num_sequences must be at least 2, got {num_sequences}.')
+  mesh = sharding.make_mesh()
+
+  @jax.jit
+  def losses_fn(params, tokens_BxS):
+    logits = model.apply(params, tokens_BxS[:, :-1], method='last_logits')
+    return optax.softmax_cross_entropy_with_integer_labels(
+      logits.astype(jnp.float32), tokens_BxS[:, -1]
+    )
+
+  losses = {}
+  with progress.bar(
+    len(lengths) * num_sequences, 0, 'Evaluate', 'sequence'
+  ) as bar:
+    for length in lengths:
+      batch_size = min(max(batch_tokens // length, 1), num_sequences)
+      batch_size += -batch_size % mesh.size
+      batches = loading.evaluation_batches(
+        stream, length, max(lengths), num_sequences, batch_size
+      )
+      found = []
+      for batch in loading.prefetched(batches):
+        # The last batch is filled up, so that there is one program a length.
+        filled = np.resize(batch, (batch_size, length + 1))
+        # Every process has read all of it.
+        tokens_BxS = jax.make_array_from_callback(
+          filled.shape, sharding.of_batch(mesh), filled.__getitem__
+        )
+        part_B = devices.fetch(losses_fn(params, tokens_BxS))
+        found.append(part_B[: len(batch)])
+        bar.update(len(batch))
+      losses[length] = np.concatenate(found)
+  return losses

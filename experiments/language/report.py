@@ -1,0 +1,157 @@
+"""What an evaluation leaves: a table, CSV, JSON, and a picture."""
+
+from collections.abc import Mapping
+import csv
+import dataclasses
+import io
+import json
+import math
+import os
+from typing import Any
+
+from matplotlib import figure as figure_lib
+from matplotlib import ticker
+
+from experiments import config as base_config
+from experiments import files
+from experiments.language import config as config_lib
+from experiments.language import evaluation
+
+NAME = 'perplexity'
+# Ratio of the largest to the smallest value drawn.
+_LOGARITHMIC_FROM = 4
+
+
+def contents(
+  experiment: config_lib.LanguageExperiment,
+  perplexities: Mapping[int, evaluation.Perplexity],
+  num_sequences: int,
+  step: int,
+  num_parameters: int,
+) -> dict[str, Any]:
+  """Returns all there is to know about an evaluation, for JSON.
+
+  Args:
+    experiment: What was trained.
+    perplexities: By length.
+    num_sequences: How many tokens each is of.
+    step: Steps trained.
+    num_parameters: Of the model.
+  """
+  return {
+    'perplexity': {
+      str(length): dataclasses.asdict(value)
+      for length, value in perplexities.items()
+    },
+    'num_sequences': num_sequences,
+    'step': step,
+    'num_parameters': num_parameters,
+    'experiment': dataclasses.asdict(experiment),
+    'environment': base_config.environment(),
+  }
+
+
+def save_json(results: Mapping[str, Any], path: str) -> None:
+  """Writes what `contents` returned."""
+  files.write_atomically(path, json.dumps(results, indent=2) + '\n')
+
+
+def load_json(path: str) -> dict[str, Any]:
+  """Reads what `save_json` wrote.
+
+  Raises:
+    ValueError: If it is something else.
+  """
+  try:
+    with open(path, encoding='utf-8') as f:
+      results = json.load(f)
+    results['perplexity'] = {
+      int(length): evaluation.Perplexity(**value)
+      for length, value in results['perplexity'].items()
+    }
+    config_lib.LanguageExperiment(**results['experiment'])
+    int(results['step'])
+  except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    raise ValueError(f'Cannot read the result {path}: {error}') from error
+  return results
+
+
+def save(
+  results: Mapping[str, Any],
+  perplexities: Mapping[int, evaluation.Perplexity],
+  title: str,
+  folder: str,
+) -> None:
+  """Writes `perplexity.json`, `.csv` and `.png` into a folder.
+
+  Args:
+    results: What `contents` returned.
+    perplexities: By length.
+    title: Of the model.
+    folder: Where to.
+  """
+  path = os.path.join(folder, NAME)
+  save_json(results, path + '.json')
+  text = io.StringIO()
+  writer = csv.writer(text, lineterminator='\n')
+  writer.writerow(['length', 'perplexity', 'standard_error', 'loss'])
+  for length, value in perplexities.items():
+    writer.writerow([length, *dataclasses.astuple(value)])
+  files.write_atomically(path + '.csv', text.getvalue())
+  trained = results['experiment']['sequence_length']
+  picture_bytes = picture({title: perplexities}, trained)
+  files.write_atomically(path + '.png', picture_bytes)
+
+
+def table(perplexities: Mapping[int, evaluation.Perplexity], title: str) -> str:
+  """Returns the table that ends an evaluation."""
+  lines = [title, f'{"length":>8}{"perplexity":>14}{"standard error":>18}']
+  lines += [
+    f'{length:>8,}{value.perplexity:>14,.2f}{value.standard_error:>18,.2f}'
+    for length, value in perplexities.items()
+  ]
+  return '\n'.join(lines)
+
+
+def picture(
+  curves: Mapping[str, Mapping[int, evaluation.Perplexity]],
+  training_length: int,
+) -> bytes:
+  """Returns a PNG of perplexity against length.
+
+  Args:
+    curves: By title, then by length; infinite values are left out.
+    training_length: Drawn as a line.
+  """
+  figure = figure_lib.Figure(figsize=(7, 4), layout='constrained')
+  axes = figure.subplots()
+  axes.axvline(
+    training_length, color='0.6', linestyle=':', label='length in training'
+  )
+  for title, curve in curves.items():
+    finite = {n: v for n, v in curve.items() if math.isfinite(v.perplexity)}
+    axes.errorbar(
+      list(finite),
+      [value.perplexity for value in finite.values()],
+      [value.standard_error for value in finite.values()],
+      marker='o',
+      capsize=3,
+      label=title,
+    )
+  axes.set(
+    xscale='log',
+    xlabel='tokens of context',
+    ylabel='perplexity of the last token',
+  )
+  lengths = sorted({length for curve in curves.values() for length in curve})
+  axes.set_xticks(lengths, [f'{length:,}' for length in lengths])
+  low, high = axes.dataLim.intervaly
+  if high > _LOGARITHMIC_FROM * low > 0:
+    axes.set_yscale('log')
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+  axes.minorticks_off()
+  axes.yaxis.set_major_formatter('{x:,.5g}')
+  axes.legend(loc='best')
+  buffer = io.BytesIO()
+  figure.savefig(buffer, format='png', dpi=150)
+  return buffer.getvalue()

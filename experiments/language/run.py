@@ -1,0 +1,220 @@
+"""Language models from the command line: train, evaluate, sample."""
+
+from collections.abc import Sequence
+import dataclasses
+import math
+import os
+import time
+
+from flax import linen as nn
+import jax
+import jax.numpy as jnp
+
+from experiments import checkpoints as checkpoints_lib
+from experiments import config as base_config
+from experiments import devices, files, progress
+from experiments import training as base_training
+from experiments.language import config as config_lib
+from experiments.language import evaluation, report, sharding, training
+from experiments.text import loading, tokenizers
+from regulargpt_jax import sampling
+
+LENGTHS = (512, 1024, 2048, 4096, 8192)
+NUM_SEQUENCES = 1000
+BATCH_TOKENS = 2**16
+
+
+def with_text(
+  experiment: config_lib.LanguageExperiment,
+) -> tuple[config_lib.LanguageExperiment, loading.Text]:
+  """Returns an experiment that knows its text, and the text.
+
+  Raises:
+    ValueError: If the text's tokenizer is not the experiment's.
+    OSError: If there is no prepared text.
+  """
+  if not experiment.data_dir:
+    raise ValueError(
+      'Give --data_dir, a folder that python -m launch.prepare_text filled.'
+    )
+  text = loading.load(experiment.data_dir, experiment.tokenizer)
+  names = ('tokenizer', *config_lib.FOUND_IN_TEXT)
+  found = {name: text.metadata[name] for name in names}
+  return dataclasses.replace(experiment, **found), text
+
+
+def train(
+  experiment: config_lib.LanguageExperiment,
+  workdir: str,
+  time_budget_s: float = math.inf,
+) -> None:
+  """Trains a language model in its folder.
+
+  Run again, it goes on where it stopped.
+
+  Args:
+    experiment: What to train.
+    workdir: The folder for all output; made if it does not exist.
+    time_budget_s: Seconds after which to save and stop.
+
+  Raises:
+    ValueError: If the experiment is impossible, or the folder holds another or
+      one of another text.
+    training.DivergedError: If the loss is not finite.
+    training.RunInterruptedError: If a signal came; all is saved.
+    OSError: If a file cannot be read or written, or another process is using
+      the folder.
+  """
+  stop_at = time.monotonic() + time_budget_s
+  experiment, text = with_text(experiment)
+  config_lib.make_model(experiment)  # Fails now, or never.
+  with files.locked(workdir):
+    base_config.claim_workdir(experiment, workdir)
+    try:
+      training.train(experiment, workdir, text, stop_at)
+    except base_training.OutOfTimeError as error:
+      progress.say(str(error))
+
+
+@dataclasses.dataclass(frozen=True)
+class Trained:
+  """A trained language model.
+
+  Attributes:
+    experiment: What was trained.
+    model: The model.
+    params: Its parameters, on all devices.
+    step: Steps trained.
+  """
+
+  experiment: config_lib.LanguageExperiment
+  model: nn.Module
+  params: dict
+  step: int
+
+
+def load(workdir: str) -> Trained:
+  """Returns a folder's language model from its newest checkpoint.
+
+  Raises:
+    ValueError: If the folder holds no language model.
+    OSError: If it has no good checkpoint.
+  """
+  experiment = base_config.load(workdir, config_lib.LanguageExperiment)
+  like = training.init_state(experiment, sharding.make_mesh())
+  checkpoints = checkpoints_lib.Checkpoints(workdir)
+  restored = checkpoints.restore(like)
+  checkpoints.close()
+  if restored is None:
+    raise OSError(f'{workdir} has no checkpoint yet.')
+  step, state = restored
+  if step < experiment.training_steps:
+    progress.say(
+      f'Not trained to the end: this is step {step:,} of'
+      f' {experiment.training_steps:,}.'
+    )
+  model = config_lib.make_model(experiment)
+  return Trained(experiment, model, state.params, step)
+
+
+def evaluate(
+  workdir: str,
+  lengths: Sequence[int] = LENGTHS,
+  num_sequences: int = NUM_SEQUENCES,
+  batch_tokens: int = BATCH_TOKENS,
+  data_dir: str = '',
+  output_dir: str = '',
+) -> dict:
+  """Measures and reports perplexity against length on the test split.
+
+  Args:
+    workdir: Of `train`.
+    lengths: Tokens of context.
+    num_sequences: How many last tokens to predict at each.
+    batch_tokens: Tokens that the model reads at once.
+    data_dir: A text with the same tokenizer, if not that of the training.
+    output_dir: Where to write; by default the workdir.
+
+  Returns:
+    What was written as JSON.
+
+  Raises:
+    ValueError: If the folder holds no language model, the text is not the one
+      that it was trained on, or a number is impossible.
+    OSError: If there is no checkpoint or no text.
+  """
+  trained = load(workdir)
+  experiment, text = with_text(
+    base_config.replaced(trained.experiment, data_dir=data_dir or None)
+  )
+  if not data_dir and experiment != trained.experiment:
+    raise ValueError(
+      f'{experiment.data_dir} holds another text than that of the training;'
+      ' give --data_dir to evaluate on it all the same.'
+    )
+  losses = evaluation.last_token_losses(
+    trained.model,
+    trained.params,
+    text.streams['test'],
+    sorted(lengths),
+    num_sequences,
+    batch_tokens,
+  )
+  perplexities = {n: evaluation.perplexity(x) for n, x in losses.items()}
+  title = config_lib.title(experiment)
+  results = report.contents(
+    experiment,
+    perplexities,
+    num_sequences,
+    trained.step,
+    sum(x.size for x in jax.tree.leaves(trained.params)),
+  )
+  folder = output_dir or workdir
+  if devices.is_main():
+    os.makedirs(folder, exist_ok=True)
+    report.save(results, perplexities, title, folder)
+    print(report.table(perplexities, title))
+    print(f'plot: {os.path.join(folder, report.NAME)}.png')
+  return results
+
+
+def sample(
+  workdir: str,
+  prompt: str,
+  num_tokens: int,
+  temperature: float = 1.0,
+  top_k: int | None = None,
+  seed: int = 0,
+  vocabulary_dir: str = '',
+) -> str:
+  """Returns a prompt and how a language model goes on.
+
+  Args:
+    workdir: Of `train`.
+    prompt: The beginning of a document; '' for the model to begin.
+    num_tokens: How many to draw.
+    temperature: See `sampling.sample`.
+    top_k: Likewise.
+    seed: Of the draw.
+    vocabulary_dir: See `tokenizers.make_tokenizer`.
+
+  Raises:
+    ValueError: If the folder holds no language model, or a number is
+      impossible.
+    OSError: If there is no checkpoint, or no vocabulary.
+  """
+  trained = load(workdir)
+  tokenizer = tokenizers.make_tokenizer(
+    trained.experiment.tokenizer, vocabulary_dir
+  )
+  tokens = [tokenizer.end_of_text, *tokenizer.encode(prompt).tolist()]
+  drawn = sampling.sample(
+    trained.model,
+    trained.params,
+    jnp.array([tokens]),
+    num_tokens,
+    jax.random.key(seed),
+    temperature,
+    top_k,
+  )
+  return tokenizer.decode([*tokens[1:], *jax.device_get(drawn)[0].tolist()])

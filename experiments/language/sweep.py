@@ -1,0 +1,228 @@
+"""All models of a preset: train, evaluate, and report beside the paper."""
+
+from collections.abc import Sequence
+import csv
+import dataclasses
+import glob
+import io
+import itertools
+import math
+import os
+from typing import Any
+
+import numpy as np
+
+from experiments import devices, files, paper, progress
+from experiments import training as base_training
+from experiments.language import config as config_lib
+from experiments.language import evaluation, presets, report, run
+
+NAME = 'report'
+_MISSING = 'missing'
+
+# Of a preset's models, by seed: what `report.load_json` returns.
+Results = dict[str, dict[int, dict[str, Any]]]
+
+
+def sweep(
+  name: str,
+  workdir: str,
+  results_dir: str = '',
+  models: Sequence[str] = (),
+  seeds: Sequence[int] = (),
+  training_time_s: float = math.inf,
+  batch_tokens: int = run.BATCH_TOKENS,
+  report_only: bool = False,
+  **overrides: Any,
+) -> None:
+  """Trains and evaluates what has no result yet, then reports.
+
+  Run again, it goes on where it stopped.
+
+  Args:
+    name: Of the preset.
+    workdir: Folder for what is in progress, made if it does not exist.
+    results_dir: Folder for the results; by default `results` in the workdir.
+    models: Only these of the preset.
+    seeds: In place of the preset's.
+    training_time_s: Seconds of training a model, after which it is evaluated
+      as it is.
+    batch_tokens: Of the evaluation, see `evaluation.last_token_losses`.
+    report_only: Whether to measure nothing.
+    **overrides: Fields of all experiments, in place of the preset's, where not
+      None.
+
+  Raises:
+    ValueError: If a model is unknown, or an experiment impossible.
+    training.RunInterruptedError: If a signal came; all is saved.
+    OSError: If a file cannot be read or written.
+  """
+  preset = presets.PRESETS[name]
+  unknown = [model for model in models if model not in preset.models]
+  if unknown:
+    raise ValueError(
+      f'{name} has no model {unknown[0]!r}; it has {", ".join(preset.models)}.'
+    )
+  folder = os.path.join(results_dir or os.path.join(workdir, 'results'), name)
+  overrides = {k: v for k, v in overrides.items() if v is not None}
+  runs = itertools.product(seeds or preset.seeds, models or preset.models)
+  for seed, model in () if report_only else runs:
+    experiment = presets.experiment(preset, model, seed, **overrides)
+    path = _path(folder, model, seed)
+    if devices.from_main(lambda path=path: int(os.path.exists(path))):
+      continue
+    progress.say(f'{model}, seed {seed}:')
+    run_dir = os.path.join(workdir, model, f'seed_{seed}')
+    try:
+      run.train(experiment, run_dir, training_time_s)
+    except base_training.DivergedError as error:
+      progress.say(str(error))
+      continue
+    results = run.evaluate(
+      run_dir, preset.lengths, preset.num_sequences, batch_tokens
+    )
+    if devices.is_main():
+      os.makedirs(os.path.dirname(path), exist_ok=True)
+      report.save_json(results, path)
+  if devices.is_main():
+    write_report(name, folder)
+
+
+def _path(folder: str, model: str, seed: int | str) -> str:
+  return os.path.join(folder, model, f'seed_{seed}.json')
+
+
+def load(name: str, folder: str) -> Results:
+  """Returns the results of a preset's models that a folder holds, by seed.
+
+  Raises:
+    ValueError: If a file is damaged, or lacks a length of the preset.
+  """
+  preset = presets.PRESETS[name]
+  found: Results = {}
+  for model in preset.models:
+    found[model] = {}
+    for path in sorted(glob.glob(_path(folder, model, '*'))):
+      results = report.load_json(path)
+      if not results['perplexity'].keys() >= set(preset.lengths):
+        raise ValueError(f'{path} is not of the lengths of {name}.')
+      found[model][results['experiment']['seed']] = results
+  return found
+
+
+def write_report(name: str, folder: str) -> None:
+  """Prints a preset's table and writes it beside the results.
+
+  Args:
+    name: Of the preset.
+    folder: Of its results; `report.md`, `.csv` and `.png` are written there.
+
+  Raises:
+    ValueError: If a result is damaged, or there is none.
+  """
+  results = load(name, folder)
+  if not any(results.values()):
+    raise ValueError(f'{folder} holds no results of {name}.')
+  curves = {model: _mean(by_seed) for model, by_seed in results.items()}
+  text = _table(name, curves) + '\n\n' + _notes(name, results) + '\n'
+  path = os.path.join(folder, NAME)
+  files.write_atomically(path + '.md', text)
+  files.write_atomically(path + '.csv', _csv(results, curves))
+  trained = presets.experiment(
+    presets.PRESETS[name], next(iter(results)), 0
+  ).sequence_length
+  picture = report.picture({k: v for k, v in curves.items() if v}, trained)
+  files.write_atomically(path + '.png', picture)
+  print(text, end='')
+  print(f'plot: {path}.png')
+
+
+def _mean(
+  by_seed: dict[int, dict[str, Any]],
+) -> dict[int, evaluation.Perplexity]:
+  """Returns the mean over seeds of what was measured, by length."""
+  curves = [results['perplexity'] for results in by_seed.values()]
+  return {
+    length: evaluation.Perplexity(
+      *np.mean([dataclasses.astuple(c[length]) for c in curves], 0).tolist()
+    )
+    for length in (curves[0] if curves else ())
+  }
+
+
+def _table(name, curves) -> str:
+  preset = presets.PRESETS[name]
+  lines = [
+    '| length | ' + ' | '.join(curves) + ' |',
+    '|---' * (len(curves) + 1) + '|',
+  ]
+  for length in preset.lengths:
+    row = [f'{length:,}']
+    for model, curve in curves.items():
+      cell = f'{curve[length].perplexity:,.2f}' if curve else _MISSING
+      if name == 'table3':
+        cell += f' ({paper.TABLE_3[model, length]:,.2f})'
+      row.append(cell)
+    lines.append('| ' + ' | '.join(row) + ' |')
+  return '\n'.join(lines)
+
+
+def _notes(name: str, results: Results) -> str:
+  """Returns what there is to know about the table's numbers."""
+  preset = presets.PRESETS[name]
+  lines = [
+    f'Perplexity of the last token, {preset.num_sequences:,} sequences of the'
+    ' test split, mean over seeds.'
+  ]
+  if name == 'table3':
+    lines[0] += ' In parentheses: Chi et al. (2023), on OpenWebText2.'
+  for model, by_seed in results.items():
+    if by_seed:
+      lines.append(f'- {model}: {_provenance(preset, model, by_seed)}')
+  return '\n'.join(lines)
+
+
+def _provenance(preset, model: str, by_seed) -> str:
+  """Returns how a model was measured, and what is not as in the preset."""
+  first = next(iter(by_seed.values()))
+  found = config_lib.LanguageExperiment(**first['experiment'])
+  parts = [
+    f'{first["num_parameters"] / 1e6:.2f} M parameters',
+    f'{len(by_seed)} of {len(preset.seeds)} seeds',
+  ]
+  steps = sorted({results['step'] for results in by_seed.values()})
+  wanted = presets.experiment(preset, model, found.seed)
+  parts.append(
+    ' and '.join(f'{step:,}' for step in steps)
+    + f' of {wanted.training_steps:,} steps'
+  )
+  parts.append(f'{found.tokenizer} tokens')
+  parts.append(first['environment']['device'])
+  differing = [
+    f'{field.name}={getattr(found, field.name)!r}'
+    for field in dataclasses.fields(found)
+    if not field.metadata.get('may_change')
+    and field.name not in ('tokenizer', *config_lib.FOUND_IN_TEXT)
+    and getattr(found, field.name) != getattr(wanted, field.name)
+  ]
+  if differing:
+    parts.append(f'not as the preset says: {", ".join(differing)}')
+  return ', '.join(parts)
+
+
+def _csv(results: Results, curves) -> str:
+  text = io.StringIO()
+  writer = csv.writer(text, lineterminator='\n')
+  writer.writerow(['model', 'length', 'seeds', 'perplexity', 'standard_error'])
+  for model, curve in curves.items():
+    for length, value in curve.items():
+      writer.writerow(
+        [
+          model,
+          length,
+          len(results[model]),
+          value.perplexity,
+          value.standard_error,
+        ]
+      )
+  return text.getvalue()

@@ -1,0 +1,324 @@
+"""The training loop of the language models.
+
+As `experiments.training`, for one model that may be large: the mesh is another,
+and the data come from files.
+"""
+
+import contextlib
+import functools
+import math
+import time
+from typing import Any
+
+import chex
+from flax import linen as nn
+import flax.struct
+import jax
+import jax.numpy as jnp
+import optax
+
+from experiments import builders, devices, progress, training
+from experiments import checkpoints as checkpoints_lib
+from experiments import metrics as metrics_lib
+from experiments.language import config as config_lib
+from experiments.language import sharding
+from experiments.text import loading
+
+# Of Adam. The paper names no others; nanoGPT, which it used, has these.
+_B1, _B2 = 0.9, 0.95
+# Seed of the choice of what to validate on, the same for all runs.
+_VALIDATION_SEED = 0
+
+
+@flax.struct.dataclass
+class State:
+  """Everything that the rest of training depends on.
+
+  Attributes:
+    step: Steps done, which is also the position in the data; int32 [].
+    params: Parameters.
+    optimizer: Of Adam, the clipping and the weight decay.
+    num_summed: Steps since the last logging point; int32 [].
+    loss_sum: Of those steps; [].
+    diverged_at: The step whose loss or gradient was not finite, since which
+      nothing has changed any more; -1 before that. int32 [].
+  """
+
+  step: jax.Array
+  params: chex.ArrayTree
+  optimizer: optax.OptState
+  num_summed: jax.Array
+  loss_sum: jax.Array
+  diverged_at: jax.Array
+
+
+def _optimizer(
+  experiment: config_lib.LanguageExperiment,
+) -> optax.GradientTransformation:
+  """AdamW behind clipping; the learning rate is applied by the step."""
+  return optax.chain(
+    optax.clip_by_global_norm(training.MAX_GRAD_NORM),
+    optax.scale_by_adam(_B1, _B2),
+    # As in nanoGPT, biases and norms do not decay.
+    optax.add_decayed_weights(
+      experiment.weight_decay,
+      mask=lambda params: jax.tree.map(lambda x: x.ndim > 1, params),
+    ),
+  )
+
+
+def init_state(
+  experiment: config_lib.LanguageExperiment, mesh: jax.sharding.Mesh
+) -> State:
+  """Returns the state before the first step."""
+  model = config_lib.make_model(experiment)
+
+  def init(seed):
+    params = model.init(jax.random.key(seed), jnp.zeros((1, 1), jnp.int32))
+    return State(
+      step=jnp.zeros((), jnp.int32),
+      params=params,
+      optimizer=_optimizer(experiment).init(params),
+      num_summed=jnp.zeros((), jnp.int32),
+      loss_sum=jnp.zeros(()),
+      diverged_at=jnp.full((), -1, jnp.int32),
+    )
+
+  seed = jnp.uint32(experiment.model_init_seed)
+  shardings = sharding.of_state(mesh, jax.eval_shape(init, seed))
+  return jax.jit(init, out_shardings=shardings)(seed)
+
+
+def num_parameters(state: State) -> int:
+  """Returns how many parameters a model has."""
+  return sum(x.size for x in jax.tree.leaves(state.params))
+
+
+def _mean_loss(model: nn.Module, params: Any, tokens_BxS: jax.Array):
+  """Returns the mean cross-entropy, nats, of S - 1 positions a string."""
+  losses_BxT = model.apply(
+    params, tokens_BxS[:, :-1], tokens_BxS[:, 1:], method='losses'
+  )
+  return losses_BxT.mean()
+
+
+def train_step(
+  experiment: config_lib.LanguageExperiment,
+  mesh: jax.sharding.Mesh,
+  state: State,
+  tokens_BxS: jax.Array,
+) -> State:
+  """Returns the state after a step.
+
+  Args:
+    experiment: What is trained.
+    mesh: On which.
+    state: Before.
+    tokens_BxS: Strings of T + 1 = S tokens; B, in `accumulation_steps` parts.
+  """
+  model = config_lib.make_model(experiment)
+  num_parts = experiment.accumulation_steps
+  # The parts take turns, so that every device has the same share of each.
+  tokens_BxPxS = tokens_BxS.reshape(-1, num_parts, tokens_BxS.shape[-1])
+
+  def add_part(sums, i):
+    tokens = jax.lax.with_sharding_constraint(
+      jax.lax.dynamic_index_in_dim(tokens_BxPxS, i, 1, keepdims=False),
+      sharding.of_batch(mesh),
+    )
+    found = jax.value_and_grad(lambda p: _mean_loss(model, p, tokens))(
+      state.params
+    )
+    return jax.tree.map(jnp.add, sums, found), None
+
+  zeros = (jnp.zeros(()), jax.tree.map(jnp.zeros_like, state.params))
+  sums, _ = jax.lax.scan(add_part, zeros, jnp.arange(num_parts))
+  loss, grads = jax.tree.map(lambda x: x / num_parts, sums)
+  updates, optimizer = _optimizer(experiment).update(
+    grads, state.optimizer, state.params
+  )
+  schedule = builders.make_schedule(experiment)
+  rate = experiment.learning_rate * schedule(state.step)
+  params = jax.tree.map(lambda p, u: p - rate * u, state.params, updates)
+  is_finite = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(grads))
+  goes_on = is_finite & (state.diverged_at < 0)
+
+  def kept(new, old):
+    return jax.tree.map(lambda n, o: jnp.where(goes_on, n, o), new, old)
+
+  return State(
+    step=state.step + 1,
+    params=kept(params, state.params),
+    optimizer=kept(optimizer, state.optimizer),
+    num_summed=state.num_summed + 1,
+    loss_sum=state.loss_sum + loss,
+    diverged_at=jnp.where(
+      is_finite | (state.diverged_at >= 0), state.diverged_at, state.step
+    ),
+  )
+
+
+def train(
+  experiment: config_lib.LanguageExperiment,
+  workdir: str,
+  text: loading.Text,
+  stop_at: float = math.inf,
+) -> State:
+  """Trains, going on from the newest good checkpoint.
+
+  Args:
+    experiment: What to train, as `run.with_text` returns it.
+    workdir: A folder that `experiments.config.claim_workdir` accepted.
+    text: What to train on.
+    stop_at: Value of `time.monotonic()` at which to save and stop.
+
+  Returns:
+    The state after the last step.
+
+  Raises:
+    ValueError: If the batch cannot be divided among the devices.
+    training.DivergedError: If the loss is not finite.
+    training.StoppedError: If SIGTERM or SIGINT came, or the time was over; the
+      state is saved then.
+    OSError: If a file cannot be read or written.
+  """
+  mesh = sharding.make_mesh(experiment.fsdp)
+  _check_batch_divides(experiment, mesh)
+  state = init_state(experiment, mesh)
+  batches = _batches(experiment, text.streams['train'], experiment.seed)
+  in_place = {
+    'donate_argnums': 0,
+    'out_shardings': sharding.of_state(mesh, state),
+  }
+  step_fn = jax.jit(functools.partial(train_step, experiment, mesh), **in_place)
+  forget_sums = jax.jit(_without_sums, **in_place)
+  validate = _make_validation(experiment, mesh, text)
+  with contextlib.ExitStack() as stack:
+    checkpoints = checkpoints_lib.Checkpoints(workdir)
+    stack.callback(checkpoints.close)
+    restored = checkpoints.restore(state)
+    first_step = 0
+    if restored is not None:
+      first_step, state = restored
+      if first_step >= experiment.training_steps:
+        progress.say(f'Already trained to step {first_step}.')
+        return state
+      progress.say(f'Resuming from step {first_step}.')
+    metrics = metrics_lib.Metrics(workdir, first_step)
+    stack.callback(metrics.close)
+    stream = loading.prefetched(batches, first_step)
+    with progress.timed(
+      f'Compiling a step of {num_parameters(state) / 1e6:.1f} M parameters'
+    ):
+      tokens = sharding.put_batch(mesh, batches[first_step])
+      step_fn = step_fn.lower(state, tokens).compile()
+    bar = _Bar(experiment, first_step)
+    stack.callback(bar.close)
+    received = stack.enter_context(training.caught_signals())
+    reason_to_stop = training.ReasonToStop(received, stop_at, first_step)
+    bar_updated = time.perf_counter()
+    for done in range(first_step + 1, experiment.training_steps + 1):
+      state = step_fn(state, sharding.put_batch(mesh, next(stream)))
+      is_last = done == experiment.training_steps
+      stop = reason_to_stop(done)
+      if stop:
+        progress.say(f'Told to stop: saving step {done}, then exiting.')
+      if training.is_due(done, experiment.log_every) or is_last:
+        training.raise_if_diverged(state)
+        loss_sum, num_summed = devices.fetch((state.loss_sum, state.num_summed))
+        loss = float(loss_sum / num_summed)
+        metrics.write(done, 0, loss=loss)
+        bar.update(done, loss=loss)
+        state = forget_sums(state)
+      if training.is_due(done, experiment.validate_every) or is_last:
+        training.raise_if_diverged(state)
+        loss = validate(state.params)
+        metrics.write(done, 0, validation_loss=loss)
+        bar.update(done, validation=loss)
+      if stop or is_last or training.is_due(done, experiment.checkpoint_every):
+        training.raise_if_diverged(state)
+        metrics.flush()
+        checkpoints.save(done, state)
+      training.raise_if_stopped(stop, done)
+      if time.perf_counter() - bar_updated > training.BAR_INTERVAL_S:
+        state.step.block_until_ready()
+        bar.update(done)
+        bar_updated = time.perf_counter()
+  return state
+
+
+def _without_sums(state: State) -> State:
+  """Starts anew to sum the loss."""
+  return state.replace(
+    num_summed=jnp.zeros_like(state.num_summed),
+    loss_sum=jnp.zeros_like(state.loss_sum),
+  )
+
+
+def _check_batch_divides(experiment, mesh):
+  part = experiment.batch_size // experiment.accumulation_steps
+  if part % mesh.size:
+    raise ValueError(
+      f'batch_size / accumulation_steps, {part}, must be a multiple of the'
+      f' number of devices, {mesh.size}.'
+    )
+
+
+def _batches(experiment, stream: loading.Stream, seed: int):
+  """Returns this process's part of every batch."""
+  return loading.training_batches(
+    stream,
+    experiment.sequence_length,
+    experiment.batch_size,
+    seed,
+    jax.process_index(),
+    jax.process_count(),
+  )
+
+
+def _make_validation(experiment, mesh, text: loading.Text):
+  """Returns a function from parameters to the validation loss."""
+  model = config_lib.make_model(experiment)
+  batches = _batches(experiment, text.streams['validation'], _VALIDATION_SEED)
+  num_parts = experiment.accumulation_steps
+
+  @jax.jit
+  def loss_fn(params, tokens_BxS):
+    tokens_PxBxS = tokens_BxS.reshape(-1, num_parts, tokens_BxS.shape[-1])
+    parts = jnp.moveaxis(tokens_PxBxS, 1, 0)
+    return jax.lax.map(lambda x: _mean_loss(model, params, x), parts).mean()
+
+  def validate(params) -> float:
+    losses = [
+      float(
+        devices.fetch(loss_fn(params, sharding.put_batch(mesh, batches[i])))
+      )
+      for i in range(experiment.validation_batches)
+    ]
+    return math.fsum(losses) / len(losses)
+
+  return validate
+
+
+class _Bar:
+  """A progress bar that shows the losses and tokens per second."""
+
+  def __init__(
+    self, experiment: config_lib.LanguageExperiment, first_step: int
+  ):
+    self._bar = progress.bar(
+      experiment.training_steps, first_step, 'Train', 'step'
+    )
+    self._tokens = experiment.batch_size * experiment.sequence_length
+    self._losses: dict[str, float] = {}
+    self.close = self._bar.close
+
+  def update(self, step: int, **losses: float) -> None:
+    """Shows that a step is done, and new losses."""
+    self._losses |= losses
+    parts = [f'{name} {loss:.4f}' for name, loss in self._losses.items()]
+    rate = self._bar.format_dict['rate']
+    if rate:
+      parts.append(f'{rate * self._tokens:,.0f} tokens/s')
+    self._bar.set_postfix_str(', '.join(parts), refresh=False)
+    self._bar.update(step - self._bar.n)

@@ -1,0 +1,60 @@
+"""Fields of an experiment, checked, that a launcher turns into flags."""
+
+import dataclasses
+from typing import Any
+
+
+def option(default: Any, help_text: str, **metadata) -> Any:
+  """Returns a dataclass field.
+
+  Args:
+    default: Its default.
+    help_text: Its documentation, and its flag's.
+    **metadata: What `check` goes by, `minimum`, `maximum` and `choices`;
+      `may_change`, whether a workdir accepts another value; and `is_file`, for
+      the flag.
+  """
+  metadata['help'] = help_text
+  if isinstance(default, dict):
+    return dataclasses.field(
+      default_factory=lambda: dict(default), metadata=metadata
+    )
+  return dataclasses.field(default=default, metadata=metadata)
+
+
+def check(experiment: Any) -> None:
+  """Checks the fields of a frozen dataclass; turns whole numbers into floats.
+
+  Raises:
+    ValueError: If one has a bad type or value.
+  """
+  for field in dataclasses.fields(experiment):
+    value = getattr(experiment, field.name)
+    if field.type is float and isinstance(value, int):
+      value = float(value)
+      object.__setattr__(experiment, field.name, value)
+    if not isinstance(value, field.type):
+      raise ValueError(
+        f'{field.name} must be of type {field.type.__name__}, got {value!r}.'
+      )
+    minimum = field.metadata.get('minimum')
+    if minimum is not None and not value >= minimum:
+      raise ValueError(f'{field.name} must be at least {minimum}, got {value}.')
+    maximum = field.metadata.get('maximum')
+    if maximum is not None and not value <= maximum:
+      raise ValueError(f'{field.name} must be at most {maximum}, got {value}.')
+    choices = field.metadata.get('choices')
+    if choices and value not in choices:
+      raise ValueError(
+        f'{field.name} must be one of {", ".join(choices)}, got {value!r}.'
+      )
+  if not 1e-30 < experiment.learning_rate < 1e30:
+    raise ValueError(
+      'learning_rate must be positive and finite in float32, got'
+      f' {experiment.learning_rate}.'
+    )
+  if experiment.warmup_steps > experiment.training_steps:
+    raise ValueError(
+      f'warmup_steps ({experiment.warmup_steps}) must not exceed training_steps'
+      f' ({experiment.training_steps}).'
+    )

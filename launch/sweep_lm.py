@@ -1,0 +1,76 @@
+"""Trains and evaluates the language models of a preset, as Table 3.
+
+python -m launch.sweep_lm --preset=table3 --data_dir=data/openwebtext2
+"""
+
+import math
+
+from absl import flags
+
+from experiments.language import config, presets
+from launch import flag_lib
+
+_PRESET = flags.DEFINE_enum(
+  'preset', None, sorted(presets.PRESETS), 'What to measure.', required=True
+)
+_WORKDIR = flags.DEFINE_string(
+  'workdir',
+  None,
+  'Folder of all runs; by default runs/ and the name of the preset. Run again,'
+  ' the same command goes on from there.',
+)
+_RESULTS = flags.DEFINE_string(
+  'results',
+  '',
+  'Folder for the results; by default results/ in the workdir. What has one is'
+  ' not measured again.',
+)
+_MODELS = flags.DEFINE_list('models', [], 'Only these models of the preset.')
+_SEEDS = flags.DEFINE_list('seeds', [], "In place of the preset's seeds.")
+_TRAINING_TIME_S = flags.DEFINE_float(
+  'training_time_s',
+  math.inf,
+  'Seconds of training a model, after which it is evaluated as it is.',
+  lower_bound=0,
+)
+_BATCH_TOKENS = flags.DEFINE_integer(
+  'batch_tokens', 2**16, 'Tokens that a model reads at once in the evaluation.'
+)
+_REPORT_ONLY = flags.DEFINE_boolean(
+  'report_only', False, 'Whether to measure nothing.'
+)
+_OVERRIDES = (
+  'data_dir',
+  'tokenizer',
+  'training_steps',
+  'batch_size',
+  'accumulation_steps',
+  'remat',
+  'fsdp',
+)
+flag_lib.define_experiment(
+  _OVERRIDES, optional=True, kind=config.LanguageExperiment
+)
+flag_lib.define_processes()
+
+
+def main() -> None:
+  """Measures, then reports."""
+  from experiments.language import sweep  # Needs the extra `text`.
+
+  flag_lib.join_processes()
+  sweep.sweep(
+    _PRESET.value,
+    _WORKDIR.value or f'runs/{_PRESET.value}',
+    _RESULTS.value,
+    _MODELS.value,
+    flag_lib.numbers(_SEEDS, int),
+    _TRAINING_TIME_S.value,
+    _BATCH_TOKENS.value,
+    _REPORT_ONLY.value,
+    **flag_lib.experiment_values(_OVERRIDES, config.LanguageExperiment),
+  )
+
+
+if __name__ == '__main__':
+  flag_lib.run(main)

@@ -1,0 +1,168 @@
+"""Presets and their report beside the paper's numbers."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from experiments import paper, results
+from experiments.language import (
+  config,
+  evaluation,
+  presets,
+  report,
+  run,
+  sweep,
+)
+from tests.experiments.language import texts
+
+_TABLE_3 = presets.PRESETS['table3']
+
+
+def _save(folder, model, seed, value, **fields):
+  experiment = dataclasses.replace(
+    presets.experiment(_TABLE_3, model, seed, **fields), vocab_size=50257
+  )
+  perplexities = {
+    length: evaluation.Perplexity(value + length, 0.5, 3.0)
+    for length in _TABLE_3.lengths
+  }
+  path = folder / model / f'seed_{seed}.json'
+  path.parent.mkdir(parents=True, exist_ok=True)
+  report.save_json(
+    report.contents(experiment, perplexities, 1000, 40_000, 81_000_000),
+    str(path),
+  )
+  return path
+
+
+def test_table_3_is_the_paper_s():
+  assert {model for model, _ in paper.TABLE_3} == set(_TABLE_3.models)
+  assert {length for _, length in paper.TABLE_3} == set(_TABLE_3.lengths)
+  assert len(paper.TABLE_3) == 40
+  assert tuple(_TABLE_3.lengths) == run.LENGTHS
+  for model in _TABLE_3.models:
+    experiment = presets.experiment(_TABLE_3, model, 2)
+    assert (experiment.seed, experiment.model_init_seed) == (2, 2)
+    assert experiment.learning_rate == 6e-4
+    assert experiment.schedule == 'constant' and not experiment.warmup_steps
+    assert experiment.batch_size == 32 and experiment.sequence_length == 512
+    assert experiment.training_steps == 50_000 and not experiment.weight_decay
+    assert experiment.precision == 'bfloat16'
+
+
+@pytest.mark.parametrize('model', _TABLE_3.models)
+def test_table_3_has_the_paper_s_sizes(model):
+  """81 M with K = 6, 123 M with K = 12, as the baselines (appendix B)."""
+  experiment = dataclasses.replace(
+    presets.experiment(_TABLE_3, model, 0), vocab_size=50257
+  )
+  params = jax.eval_shape(
+    config.make_model(experiment).init,
+    jax.random.key(0),
+    jax.ShapeDtypeStruct((1, 1), jnp.int32),
+  )
+  millions = sum(x.size for x in jax.tree.leaves(params)) / 1e6
+  small = model.endswith('_6')
+  assert (81 if small else 123) <= millions < (82 if small else 124)
+
+
+def test_report(tmp_path, capsys):
+  for seed, value in enumerate((10.0, 20.0, 60.0)):
+    _save(tmp_path, 'alibi', seed, value)
+  _save(tmp_path, 't5', 0, 5.0, batch_size=16, accumulation_steps=2)
+  sweep.write_report('table3', str(tmp_path))
+  text = (tmp_path / 'report.md').read_text()
+  assert text in capsys.readouterr().out
+  rows = [line.strip('|').split(' | ') for line in text.splitlines()]
+  names = [name.strip() for name in rows[0]]
+  row = dict(zip(names, map(str.strip, rows[2]), strict=True))
+  assert row['length'] == '512'
+  assert row['alibi'] == '542.00 (24.53)'  # The mean over seeds.
+  assert row['kerple'] == 'missing (24.71)'
+  row = dict(zip(names, map(str.strip, rows[6]), strict=True))
+  assert row['regular_gpt_64_6'] == 'missing (1,175.91)'
+  (alibi,) = [line for line in text.splitlines() if '- alibi' in line]
+  assert '3 of 3 seeds' in alibi and '40,000 of 50,000 steps' in alibi
+  assert 'not as the preset says' not in alibi
+  (t5,) = [line for line in text.splitlines() if '- t5' in line]
+  assert '1 of 3 seeds' in t5
+  assert t5.endswith('not as the preset says: batch_size=16')
+  assert (tmp_path / 'report.png').read_bytes().startswith(b'\x89PNG')
+  assert len((tmp_path / 'report.csv').read_text().splitlines()) == 11
+
+
+def test_results_are_read_as_written(tmp_path):
+  path = _save(tmp_path, 'alibi', 1, 3.5)
+  found = report.load_json(str(path))['perplexity']
+  assert found[512] == evaluation.Perplexity(515.5, 0.5, 3.0)
+  assert list(found) == list(_TABLE_3.lengths)
+
+
+@pytest.mark.parametrize('damaged', ['', '{}', '{"perplexity": 3}', '[1]'])
+def test_damaged_results_are_refused(damaged, tmp_path):
+  path = _save(tmp_path, 'alibi', 0, 1.0)
+  path.write_text(damaged)
+  with pytest.raises(ValueError, match='seed_0'):
+    sweep.write_report('table3', str(tmp_path))
+
+
+def test_no_results_are_refused(tmp_path):
+  with pytest.raises(ValueError, match='no results of table3'):
+    sweep.write_report('table3', str(tmp_path))
+
+
+def test_an_unknown_model_is_refused(tmp_path):
+  with pytest.raises(ValueError, match='it has kerple, t5'):
+    sweep.sweep('table3', str(tmp_path), models=['rnn'])
+
+
+def test_infinite_perplexities_are_drawn():
+  curve = {
+    8: evaluation.Perplexity(5.0, 1.0, 1.0),
+    16: evaluation.perplexity(np.array([1e4, 2e4])),
+  }
+  assert report.picture({'a model': curve}, 8).startswith(b'\x89PNG')
+
+
+def test_other_results_ignore_language_models(tmp_path):
+  _save(tmp_path / 'language' / 'table3', 'alibi', 0, 1.0)
+  assert not list(results.load_all(str(tmp_path)))
+
+
+def test_a_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
+  data_dir = texts.prepare(tmp_path)
+  base = {
+    name: getattr(texts.TINY, name)
+    for name in ('embedding_dim', 'num_heads', 'sequence_length', 'batch_size')
+  }
+  preset = presets.Preset(
+    {**base, 'num_layers': 1, 'training_steps': 3, 'validation_batches': 1},
+    {'alibi': {'architecture': 'gpt_lm'}, 'other': {'chunk_size': 4}},
+    lengths=(5, 10),
+    num_sequences=4,
+    seeds=(0, 1),
+  )
+  monkeypatch.setitem(presets.PRESETS, 'tiny', preset)
+  workdir = tmp_path / 'runs'
+
+  def measure(**kwargs):
+    sweep.sweep(
+      'tiny', str(workdir), models=['alibi'], data_dir=data_dir, **kwargs
+    )
+    return {
+      path.stem: path.stat().st_mtime_ns
+      for path in workdir.glob('results/tiny/alibi/*.json')
+    }
+
+  first = measure(seeds=[1], training_time_s=0)
+  assert first.keys() == {'seed_1'}
+  second = measure()
+  assert second.keys() == {'seed_0', 'seed_1'}
+  assert second['seed_1'] == first['seed_1']  # It had a result.
+  assert measure(report_only=True) == second
+  out = capsys.readouterr().out
+  assert '2 of 2 seeds, 1 and 3 of 3 steps' in out
+  assert '| missing |' in out

@@ -1,0 +1,200 @@
+"""The loop of the language models: what it computes and what it keeps."""
+
+import dataclasses
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from experiments import metrics
+from experiments import training as base_training
+from experiments.language import config, sharding, training
+from experiments.text import loading
+from tests.experiments.language import texts
+
+_GPT = dataclasses.replace(texts.TINY, architecture='gpt_lm')
+
+
+def _batch(i):
+  rng = np.random.default_rng(i)
+  return jnp.array(rng.integers(0, texts.VOCAB_SIZE, (4, 11)), jnp.int32)
+
+
+def _step(experiment):
+  return jax.jit(
+    functools.partial(training.train_step, experiment, sharding.make_mesh())
+  )
+
+
+@pytest.mark.parametrize('weight_decay', [0.0, 0.1])
+def test_a_step_is_adamw_behind_clipping(weight_decay):
+  """Against optax's own chain; biases and norms do not decay."""
+  experiment = dataclasses.replace(
+    _GPT, learning_rate=1e-2, weight_decay=weight_decay
+  )
+  model = config.make_model(experiment)
+  state = training.init_state(experiment, sharding.make_mesh())
+  optimizer = optax.chain(
+    optax.clip_by_global_norm(1.0),
+    optax.adamw(
+      1e-2,
+      0.9,
+      0.95,
+      weight_decay=weight_decay,
+      mask=lambda p: jax.tree.map(lambda x: x.ndim > 1, p),
+    ),
+  )
+  params = state.params
+  optimizer_state = optimizer.init(params)
+
+  @jax.jit
+  def by_hand(params, optimizer_state, tokens):
+    def loss_fn(params):
+      log_p = jax.nn.log_softmax(model.apply(params, tokens[:, :-1]))
+      return -jnp.take_along_axis(log_p, tokens[:, 1:, None], -1).mean()
+
+    loss, grads = jax.value_and_grad(loss_fn)(params)
+    updates, optimizer_state = optimizer.update(grads, optimizer_state, params)
+    return optax.apply_updates(params, updates), optimizer_state, loss
+
+  step = _step(experiment)
+  total = 0.0
+  for i in range(3):
+    state = step(state, _batch(i))
+    params, optimizer_state, loss = by_hand(params, optimizer_state, _batch(i))
+    total += loss
+  np.testing.assert_allclose(state.loss_sum, total, rtol=1e-5)
+  chex.assert_trees_all_close(state.params, params, atol=1e-4)
+
+
+def test_accumulation_equals_the_large_batch():
+  """Adam's moments to 1e-6; its steps magnify what rounding is in them."""
+  states = []
+  for accumulation_steps in (1, 4):
+    experiment = dataclasses.replace(
+      texts.TINY, accumulation_steps=accumulation_steps
+    )
+    state = training.init_state(experiment, sharding.make_mesh())
+    states.append(_step(experiment)(state, _batch(0)))
+  whole, in_parts = states
+  np.testing.assert_allclose(in_parts.loss_sum, whole.loss_sum, rtol=1e-5)
+  chex.assert_trees_all_close(in_parts.optimizer, whole.optimizer, atol=1e-6)
+
+
+def test_warm_up_and_cosine_scale_the_step():
+  """From 0, and to 0 again."""
+  rates = {'warmup_steps': 2, 'schedule': 'cosine', 'training_steps': 6}
+  scheduled = dataclasses.replace(_GPT, **rates)
+  state = training.init_state(scheduled, sharding.make_mesh())
+  step = _step(scheduled)
+  first = step(state, _batch(0))
+  chex.assert_trees_all_equal(first.params, state.params)  # Rate 0.
+  moved = step(first.replace(step=jnp.int32(6)), _batch(0))
+  chex.assert_trees_all_close(moved.params, first.params, atol=1e-9)
+  moved = step(first, _batch(0))
+  change = jax.tree.map(lambda a, b: a - b, moved.params, first.params)
+  assert optax.tree.norm(change) > 1e-4
+
+
+@pytest.mark.parametrize('experiment', [texts.TINY, _GPT])
+def test_overfits_one_batch(experiment, tmp_path):
+  """The text is one batch long; its order in the batch is all that varies."""
+  experiment = dataclasses.replace(
+    experiment,
+    learning_rate=1e-2,
+    training_steps=200,
+    embedding_dim=32,
+    batch_size=2,
+    log_every=20,
+    validate_every=0,
+    checkpoint_every=0,
+  )
+  num_tokens = experiment.batch_size * experiment.sequence_length + 1
+  text = texts.random_text(num_tokens)
+  training.train(experiment, str(tmp_path), text)
+  losses = [x['loss'] for x in metrics.read(str(tmp_path)) if 'loss' in x]
+  assert losses[0] > 1.0 and losses[-1] < 0.1, losses
+  # On other random tokens it is worse than a guess.
+  (validation,) = [
+    x['validation_loss']
+    for x in metrics.read(str(tmp_path))
+    if 'validation_loss' in x
+  ]
+  assert validation > np.log(texts.VOCAB_SIZE)
+
+
+@pytest.fixture(scope='module')
+def undisturbed(tmp_path_factory):
+  workdir = str(tmp_path_factory.mktemp('whole'))
+  return workdir, training.train(texts.TINY, workdir, texts.random_text(300))
+
+
+@pytest.mark.parametrize('stop_after', [3, 4])
+def test_resuming_is_bit_identical(stop_after, undisturbed, tmp_path):
+  text = texts.random_text(300)
+  workdir, whole = undisturbed
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(
+      base_training,
+      'reason_to_stop',
+      lambda received, stop_at, step: 15 if step == stop_after else 0,
+    )
+    with pytest.raises(base_training.RunInterruptedError):
+      training.train(texts.TINY, str(tmp_path), text)
+  resumed = training.train(texts.TINY, str(tmp_path), text)
+  chex.assert_trees_all_equal(resumed, whole)
+  assert metrics.read(str(tmp_path)) == metrics.read(workdir)
+
+
+def test_what_is_logged(tmp_path):
+  """Means of the steps since the last line; losses of one and the same text."""
+  text = texts.random_text(300)
+  experiment = dataclasses.replace(texts.TINY, learning_rate=1e-12)
+  state = training.train(experiment, str(tmp_path), text)
+  model = config.make_model(experiment)
+  rows = metrics.read(str(tmp_path))
+  assert [row['step'] for row in rows if 'loss' in row] == [2, 4, 6]
+  assert [row['step'] for row in rows if 'validation_loss' in row] == [4, 6]
+
+  @jax.jit
+  def mean_loss(tokens):
+    inputs, targets = tokens[:, :-1], tokens[:, 1:]
+    return model.apply(state.params, inputs, targets, method='losses').mean()
+
+  def loss(split, numbers, seed):
+    batches = loading.training_batches(text.streams[split], 10, 4, seed)
+    return np.mean([mean_loss(batches[i]) for i in numbers])
+
+  found = [row['loss'] for row in rows if 'loss' in row]
+  expected = [loss('train', [i, i + 1], 0) for i in (0, 2, 4)]
+  np.testing.assert_allclose(found, expected, rtol=1e-5)
+  found = [row['validation_loss'] for row in rows if 'validation_loss' in row]
+  np.testing.assert_allclose(found, [loss('validation', [0, 1], 0)] * 2, 1e-5)
+
+
+def test_divergence_keeps_the_last_good_checkpoint(tmp_path):
+  experiment = dataclasses.replace(texts.TINY, learning_rate=9e29)
+  for _ in range(2):
+    with pytest.raises(base_training.DivergedError, match='step 2'):
+      training.train(experiment, str(tmp_path), texts.random_text(300))
+
+
+@pytest.mark.parametrize(
+  ('fields', 'message'),
+  [
+    ({'architecture': 'rnn'}, 'regular_gpt_lm, gpt_lm'),
+    ({'batch_size': 6, 'accumulation_steps': 4}, 'multiple of'),
+    ({'learning_rate': 0.0}, 'learning_rate'),
+    ({'weight_decay': -1.0}, 'weight_decay'),
+    ({'warmup_steps': 7}, 'warmup_steps'),
+    ({'position_bias': 'rotary'}, 'alibi, kerple_log, t5, none'),
+    ({'training_steps': 0}, 'training_steps'),
+  ],
+)
+def test_impossible_experiments_are_refused(fields, message):
+  with pytest.raises(ValueError, match=message):
+    dataclasses.replace(texts.TINY, **fields)

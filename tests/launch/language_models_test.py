@@ -1,0 +1,195 @@
+"""Language models as a user trains them: faults, devices and processes."""
+
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from experiments import metrics
+from experiments.language import run
+from tests.experiments.language import texts
+from tests.launch import commands
+
+_MODEL = (
+  '--embedding_dim=16',
+  '--num_heads=2',
+  '--chunk_size=4',
+  '--thickness=1',
+  '--precision=float32',
+  '--sequence_length=10',
+  '--batch_size=8',
+)
+_OFTEN = (
+  '--training_steps=40',
+  '--log_every=4',
+  '--validate_every=10',
+  '--validation_batches=2',
+  '--checkpoint_every=5',
+)
+_EVALUATION = ('--lengths=20,5', '--num_sequences=30')
+
+
+@pytest.fixture(scope='module')
+def data_dir(tmp_path_factory):
+  return texts.prepare(tmp_path_factory.mktemp('text'))
+
+
+@pytest.fixture(scope='module')
+def trained(data_dir, tmp_path_factory):
+  workdir = tmp_path_factory.mktemp('trained')
+  status, _, stderr = commands.run('train_lm', *_flags(data_dir, workdir))
+  assert status == 0, stderr
+  return workdir
+
+
+@pytest.fixture(scope='module')
+def evaluated(trained):
+  status, stdout, stderr = commands.run(
+    'evaluate_lm', f'--workdir={trained}', *_EVALUATION
+  )
+  assert status == 0, stderr
+  return stdout
+
+
+def _flags(data_dir, workdir):
+  return (*_MODEL, *_OFTEN, f'--data_dir={data_dir}', f'--workdir={workdir}')
+
+
+def _result(folder):
+  return json.loads((folder / 'perplexity.json').read_text())
+
+
+def _one_error(command, *flags):
+  status, stdout, stderr = commands.run(command, *flags)
+  assert status == 1 and not stdout and 'Traceback' not in stderr, stderr
+  last = commands.last_line(stderr)
+  assert last.startswith('Error: ')
+  return last
+
+
+def test_killed_twice_equals_undisturbed(
+  data_dir, trained, evaluated, tmp_path
+):
+  flags = _flags(data_dir, tmp_path)
+  for number, num_checkpoints in ((signal.SIGTERM, 1), (signal.SIGKILL, 3)):
+    process = commands.start('train_lm', *flags)
+    commands.wait_for_checkpoints(process, tmp_path, num_checkpoints)
+    process.send_signal(number)
+    _, stderr = process.communicate(timeout=120)
+    if process.returncode == 0:  # It was done already.
+      break
+    if number == signal.SIGTERM:
+      assert process.returncode == 128 + signal.SIGTERM, stderr
+      assert 'Run the same command again' in commands.last_line(stderr)
+  status, _, stderr = commands.run('train_lm', *flags)
+  assert status == 0, stderr
+  assert metrics.read(str(tmp_path)) == metrics.read(str(trained))
+  status, _, stderr = commands.run(
+    'evaluate_lm', f'--workdir={tmp_path}', *_EVALUATION
+  )
+  assert status == 0, stderr
+  assert _result(tmp_path)['perplexity'] == _result(trained)['perplexity']
+
+
+def test_what_an_evaluation_leaves(trained, evaluated):
+  result = _result(trained)
+  assert list(result['perplexity']) == ['5', '20']
+  assert result['step'] == 40 and result['num_sequences'] == 30
+  rows = [line.split() for line in evaluated.splitlines()[2:4]]
+  for length, perplexity, error in rows:
+    value = result['perplexity'][length]
+    assert float(perplexity) == round(value['perplexity'], 2)
+    assert float(error) == round(value['standard_error'], 2)
+  assert len((trained / 'perplexity.csv').read_text().splitlines()) == 3
+  assert (trained / 'perplexity.png').read_bytes().startswith(b'\x89PNG')
+
+
+def test_two_processes_of_four_devices_equal_one(data_dir, trained, tmp_path):
+  """Losses to 1e-4, with the parameters divided among four devices."""
+  flags = os.environ['XLA_FLAGS']
+  os.environ['XLA_FLAGS'] += ' --xla_force_host_platform_device_count=4'
+  try:
+    processes = commands.start_together(
+      2, 'train_lm', *_flags(data_dir, tmp_path), '--fsdp=4'
+    )
+  finally:
+    os.environ['XLA_FLAGS'] = flags
+  ends = [process.communicate(timeout=300) for process in processes]
+  assert [p.returncode for p in processes] == [0, 0], ends
+  for found, expected in zip(
+    metrics.read(str(tmp_path)), metrics.read(str(trained)), strict=True
+  ):
+    assert found.keys() == expected.keys()
+    np.testing.assert_allclose(
+      list(found.values()), list(expected.values()), atol=1e-4
+    )
+
+
+def test_samples(trained):
+  status, stdout, stderr = commands.run(
+    'sample', f'--workdir={trained}', '--prompt=ab ba', '--num_tokens=20'
+  )
+  assert status == 0, stderr
+
+  def sample(**kwargs):
+    return run.sample(str(trained), 'ab ba', num_tokens=20, **kwargs)
+
+  assert stdout == sample() + '\n' and stdout.startswith('ab ba')
+  assert sample(seed=1) != sample()
+  assert sample(temperature=0) == sample(top_k=1)
+
+
+def test_time_that_is_over_saves(data_dir, tmp_path):
+  status, _, stderr = commands.run(
+    'train_lm', *_flags(data_dir, tmp_path), '--time_budget_s=0'
+  )
+  assert status == 0
+  assert 'saved step 1.' in stderr
+  assert commands.checkpoints(tmp_path)
+
+
+def test_another_text_is_refused(data_dir, trained, tmp_path):
+  other = texts.prepare(tmp_path, seed=1)
+  last = _one_error('train_lm', *_flags(other, trained))
+  assert 'fingerprint=' in last and 'different experiment' in last
+  moved = tmp_path / 'moved'
+  moved.symlink_to(data_dir)  # The same text at another place.
+  status, _, stderr = commands.run('train_lm', *_flags(moved, trained))
+  assert status == 0, stderr
+
+
+def test_a_mismatched_tokenizer_is_refused(data_dir, tmp_path):
+  flags = _flags(data_dir, tmp_path / 'run')
+  last = _one_error('train_lm', *flags, '--tokenizer=gpt2')
+  assert 'holds tokens of byte, not of gpt2' in last
+
+
+@pytest.mark.parametrize(
+  ('command', 'flags', 'message'),
+  [
+    ('train_lm', ('--batch_size=0',), 'batch_size must be at least 1'),
+    ('train_lm', ('--fsdp=3',), 'fsdp must divide the number of devices, 1'),
+    ('train_lm', ('--data_dir=none',), 'none holds no prepared text'),
+    ('evaluate_lm', ('--lengths=a',), '--lengths must be whole numbers'),
+    ('sample', (), 'holds no experiment'),
+  ],
+)
+def test_bad_flags_are_one_line(command, flags, message, data_dir, tmp_path):
+  given = (f'--workdir={tmp_path / "run"}',)
+  if command == 'train_lm':
+    given = _flags(data_dir, tmp_path / 'run')
+  assert message in _one_error(command, *given, *flags)
+
+
+def test_help_names_the_flags():
+  for command, names in {
+    'train_lm': ('data_dir', 'fsdp', 'accumulation_steps', 'time_budget_s'),
+    'evaluate_lm': ('lengths', 'batch_tokens'),
+    'sample': ('temperature', 'top_k'),
+    'sweep_lm': ('preset', 'models', 'seeds'),
+  }.items():
+    _, stdout, _ = commands.run(command, '--help')
+    for name in names:
+      assert f'--{name}' in stdout or f'--[no]{name}' in stdout
