@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import signal
 
 import chex
 import jax
@@ -137,12 +138,16 @@ def undisturbed(tmp_path_factory):
 def test_resuming_is_bit_identical(stop_after, undisturbed, tmp_path):
   text = texts.random_text(300)
   workdir, whole = undisturbed
+  prefetched = loading.prefetched
+
+  def with_signal(batches, first_step):
+    for step, batch in enumerate(prefetched(batches, first_step), 1):
+      if step == stop_after:
+        signal.raise_signal(signal.SIGTERM)
+      yield batch
+
   with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(
-      base_training,
-      'reason_to_stop',
-      lambda received, stop_at, step: 15 if step == stop_after else 0,
-    )
+    patch.setattr(loading, 'prefetched', with_signal)
     with pytest.raises(base_training.RunInterruptedError):
       training.train(texts.TINY, str(tmp_path), text)
   resumed = training.train(texts.TINY, str(tmp_path), text)
