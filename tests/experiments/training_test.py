@@ -186,9 +186,9 @@ def test_extra_levels_are_drawn_from_0_to_the_most():
   task = builders.make_task(experiment)
   model = builders.make_model(experiment, task)
 
-  def revealing(params, tokens, target, rng, extra_levels):
+  def revealing(params, tokens, target, rng, extra_levels, min_length):
     """Logits whose loss is the draw, with a gradient of zero."""
-    del tokens, rng
+    del tokens, rng, min_length
     zero = sum(jnp.sum(0 * x) for x in jax.tree.leaves(params))
     p = jnp.exp(-(extra_levels + zero + 0.5))
     return jnp.log(jnp.where(target > 0, p, 1 - p))
