@@ -112,9 +112,10 @@ def test_time_budget_saves_and_goes_on(tmp_path, capsys, monkeypatch):
     assert not sweep.sweep('smoke', once, workdir)
   assert 'The time is over: saved step 13' in capsys.readouterr().err
   assert not list((tmp_path / 'twice').glob('results/*/*/*.json'))
-  assert not sweep.sweep(
-    'smoke', once, str(tmp_path / 'other'), time_budget_s=0
-  )
+  assert sweep.sweep('smoke', once, workdir)
+  assert 'Resuming from step 13' in capsys.readouterr().err
+  other = str(tmp_path / 'other')
+  assert not sweep.sweep('smoke', once, other, time_budget_s=0)
   first, second = (
     next(iter(results.load_all(str(tmp_path / name / 'results'))))
     for name in ('once', 'twice')
