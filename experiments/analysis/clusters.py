@@ -15,7 +15,7 @@ from matplotlib import figure as figure_lib
 import numpy as np
 from sklearn import decomposition, metrics
 
-from experiments import pictures, progress
+from experiments import pictures, progress, report
 from experiments.analysis import outputs
 from experiments.analysis import subject as subject_lib
 from regulargpt_jax.analysis import clusters, tree
@@ -190,7 +190,7 @@ def analyze(
       ('true transitions that occur', len(nodes.maps)),
       ('adjusted Rand index', index),
     ]
-  print(outputs.table(f'clusters of outputs on {subject.name}', rows))
+  print(report.named_values(f'clusters of outputs on {subject.name}', rows))
   if number == max_clusters:
     print('As many as were looked for: try a larger --max_clusters.')
   arrays = {
