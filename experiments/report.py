@@ -49,10 +49,16 @@ def table(
   worst = f'worst accuracy, at length {summary["worst_length"]}'
   rows.append((worst, summary['worst_accuracy']))
   rows.append(('chance, a uniform guess', chance))
-  title = _title(experiment)
-  width = max(len(title), *(len(name) for name, _ in rows))
+  return named_values(_title(experiment), rows)
+
+
+def named_values(title: str, rows: list[tuple[str, Any]]) -> str:
+  """Returns a title and named values, one a line."""
+  width = max(len(title) - 8, *(len(name) for name, _ in rows))
   lines = [title, '-' * (width + 8)]
-  lines += [f'{name:{width}}  {value:.4f}' for name, value in rows]
+  for name, value in rows:
+    shown = f'{value:.4f}' if isinstance(value, float) else str(value)
+    lines.append(f'{name:{width}}  {shown}')
   return '\n'.join(lines)
 
 

@@ -12,8 +12,12 @@ from experiments.analysis import subject as subject_lib
 from regulargpt_jax.analysis import clusters as clusters_lib
 from regulargpt_jax.analysis import tree
 
-# More symbols than this cannot be read in a picture.
 _MAX_LENGTH = 128
+# More symbols than this cannot be read in a picture.
+_MAX_DRAWN = 64
+# Where r is less than its largest value by this, the weight is 0 in float32's
+# eyes: exp(-20) is 2e-9. Compiled models have r of -10,000.
+_MAX_R_DRAWN = 20.0
 
 
 class Blame(NamedTuple):
@@ -166,8 +170,8 @@ def _picture(
   subject, tokens_T, trace, labels, spans, nodes, blame, r_HxC
 ) -> figure_lib.Figure:
   """Returns r, the mean weights, and the tree."""
-  num_symbols, num_levels = len(tokens_T), len(labels)
-  width = min(max(9.0, 0.28 * num_symbols + 2.5), 30.0)
+  num_symbols, num_levels = min(len(tokens_T), _MAX_DRAWN), len(labels)
+  width = max(9.0, 0.22 * num_symbols + 3.0)
   figure = figure_lib.Figure(
     figsize=(width, 3.0 + 0.8 * (num_levels + 1)), layout='constrained'
   )
@@ -184,10 +188,19 @@ def _picture(
 def _draw_matrices(figure, r_axes, weight_axes, r_HxC, attention) -> None:
   """Draws r, and the mean weights of each level, by head and distance."""
   num_heads, chunk_size = r_HxC.shape
-  image = r_axes.imshow(r_HxC, cmap='cividis', aspect='auto')
-  figure.colorbar(image, ax=r_axes)
+  least = r_HxC.max() - _MAX_R_DRAWN
+  is_clipped = r_HxC.min() < least
+  image = r_axes.imshow(
+    r_HxC, cmap='cividis', aspect='auto', vmin=least if is_clipped else None
+  )
+  figure.colorbar(
+    image,
+    ax=r_axes,
+    label=f'r, from {least:.0f} down alike' if is_clipped else 'r',
+    extend='min' if is_clipped else 'neither',
+  )
   r_axes.set(
-    title='r',
+    title='position bias r',
     xlabel='distance j',
     ylabel='head',
     xticks=range(chunk_size),
@@ -209,7 +222,9 @@ def _draw_matrices(figure, r_axes, weight_axes, r_HxC, attention) -> None:
       va='bottom',
       fontsize='small',
     )
+  weight_axes.set_title('weights of each level', pad=18)
   weight_axes.set(
+    ylabel='head',
     xlabel='distance j, in units of the dilation',
     xticks=range(means.shape[-1]),
     xticklabels=list(range(chunk_size)) * len(attention),
@@ -289,11 +304,12 @@ def _draw_tree(
         zorder=4,
         label='where it first goes wrong',
       )
-  for position, token in enumerate(tokens_T):
+  first = max(len(tokens_T) - _MAX_DRAWN, 0)
+  for position in range(first, len(tokens_T)):
     axes.text(
       position,
       -0.12,
-      subject.symbols[token],
+      subject.symbols[tokens_T[position]],
       ha='center',
       va='top',
       fontsize='small',
@@ -305,16 +321,20 @@ def _draw_tree(
     textcoords='offset points',
     ha='right',
   )
-  axes.text(-1, -0.12, 'pad', ha='center', va='top', fontsize='small')
+  if not first:
+    axes.text(-1, -0.12, 'pad', ha='center', va='top', fontsize='small')
   axes.set(
     xlabel='position, and the string',
     ylabel='level',
     yticks=np.arange(len(labels)) + 1,
     yticklabels=range(len(labels)),
-    xlim=(-1.6, len(tokens_T) - 0.4),
+    xlim=(first - (0.6 if first else 1.6), len(tokens_T) - 0.4),
     ylim=(-0.6, len(labels) + 0.5),
   )
-  axes.set_title('which positions feed which: line widths are mean weights')
+  which = f', the last {_MAX_DRAWN} of {len(tokens_T)} symbols' if first else ''
+  axes.set_title(
+    f'which positions feed which{which}: line widths are mean weights'
+  )
   title = 'states 0, 1, ... go to' if nodes.maps is not None else None
   axes.legend(
     title=title,

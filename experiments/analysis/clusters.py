@@ -15,7 +15,7 @@ from matplotlib import figure as figure_lib
 import numpy as np
 from sklearn import decomposition, metrics
 
-from experiments import pictures, progress
+from experiments import pictures, progress, report
 from experiments.analysis import outputs
 from experiments.analysis import subject as subject_lib
 from regulargpt_jax.analysis import clusters, tree
@@ -190,7 +190,7 @@ def analyze(
       ('true transitions that occur', len(nodes.maps)),
       ('adjusted Rand index', index),
     ]
-  print(outputs.table(f'clusters of outputs on {subject.name}', rows))
+  print(report.named_values(f'clusters of outputs on {subject.name}', rows))
   if number == max_clusters:
     print('As many as were looked for: try a larger --max_clusters.')
   arrays = {
@@ -224,13 +224,14 @@ def _picture(
   )
   num_levels = nodes.level.max() + 1
   shades = matplotlib.colormaps['viridis']
-  # Levels coincide: a level's rings are larger than those of the levels below,
-  # and behind them.
+  # Levels coincide: a level's marks are larger than those of the levels below,
+  # and behind them; their shapes differ too, for grey.
   for level in range(num_levels):
     is_here_S = nodes.level == level
     by_level.scatter(
       *plane_Sx2[is_here_S].T,
       s=8 + 14 * level,
+      marker=pictures.style(level)['marker'],
       facecolors='none',
       edgecolors=[shades(0.9 * level / max(num_levels - 1, 1))],
       zorder=2 + num_levels - level,

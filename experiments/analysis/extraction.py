@@ -6,7 +6,7 @@ import os
 import jax
 import numpy as np
 
-from experiments import files, progress
+from experiments import files, progress, report
 from experiments.analysis import clusters, outputs
 from experiments.analysis import subject as subject_lib
 from regulargpt_jax import model
@@ -123,7 +123,7 @@ def extract(
   files.write_atomically(path + '.json', text)
   files.write_atomically(path + '.dot', dot)
   outputs.save_results(subject, workdir, 'extraction', results)
-  print(outputs.table(f'automaton of the model on {subject.name}', rows))
+  print(report.named_values(f'automaton of the model on {subject.name}', rows))
   print(text + dot + f'automaton: {path}.json, {path}.dot')
 
 

@@ -57,13 +57,3 @@ def save_results(
   path = os.path.join(workdir, name)
   text = json.dumps(contents, indent=2, ensure_ascii=False) + '\n'
   files.write_atomically(path + '.json', text)
-
-
-def table(title: str, rows: list[tuple[str, Any]]) -> str:
-  """Returns a title and named values, one a line."""
-  width = max(len(title) - 8, *(len(name) for name, _ in rows))
-  lines = [title, '-' * (width + 8)]
-  for name, value in rows:
-    shown = f'{value:.4f}' if isinstance(value, float) else str(value)
-    lines.append(f'{name:{width}}  {shown}')
-  return '\n'.join(lines)

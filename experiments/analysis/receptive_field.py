@@ -3,7 +3,7 @@
 from matplotlib import figure as figure_lib
 import numpy as np
 
-from experiments import pictures, progress
+from experiments import pictures, progress, report
 from experiments.analysis import outputs
 from experiments.analysis import subject as subject_lib
 from regulargpt_jax.analysis import receptive_field
@@ -72,7 +72,7 @@ def analyze(
     ('most recent positions with half', results['positions_for_half']),
     ('with nine tenths', results['positions_for_nine_tenths']),
   ]
-  print(outputs.table(f'receptive field on {subject.name}', rows))
+  print(report.named_values(f'receptive field on {subject.name}', rows))
   figure = _picture(subject, mean_T, low_T, high_T)
   arrays = {'cumulative': share_BxT, 'tokens': tokens[has_gradient_B]}
   outputs.save(subject, workdir, 'receptive_field', results, arrays, figure)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import sys
@@ -11,25 +10,11 @@ import time
 import numpy as np
 import pytest
 
-_REPOSITORY = pathlib.Path(__file__).parents[2]
+from tests.launch import commands
+
 _NUM_FILES = 60
-
-
-def _start(*flags):
-  return subprocess.Popen(
-    [sys.executable, '-m', 'launch.prepare_text', *flags],
-    cwd=_REPOSITORY,
-    stdout=subprocess.PIPE,
-    stderr=subprocess.PIPE,
-    text=True,
-    start_new_session=True,  # A group of its own, workers included.
-  )
-
-
-def _run(*flags):
-  process = _start(*flags)
-  stdout, stderr = process.communicate(timeout=120)
-  return process.returncode, stdout, stderr
+# A group of its own, workers included.
+_ALONE = {'start_new_session': True}
 
 
 def _flags(raw, data_dir):
@@ -66,7 +51,7 @@ def raw(tmp_path_factory):
 @pytest.fixture(scope='module')
 def undisturbed(raw, tmp_path_factory):
   data_dir = tmp_path_factory.mktemp('undisturbed')
-  status, stdout, stderr = _run(*_flags(raw, data_dir))
+  status, stdout, stderr = commands.run('prepare_text', *_flags(raw, data_dir))
   assert status == 0, stderr
   rows = [line.split() for line in stdout.splitlines()]
   num_documents = {row[0]: int(row[1].replace(',', '')) for row in rows[1:4]}
@@ -89,7 +74,7 @@ def test_killed_and_started_again_equals_undisturbed(
 ):
   flags = _flags(raw, tmp_path)
   for number, num_pieces in ((signal.SIGTERM, 1), (signal.SIGKILL, 15)):
-    process = _start(*flags)
+    process = commands.start('prepare_text', *flags, **_ALONE)
     deadline = time.monotonic() + 60
     while len(list(tmp_path.glob('.pieces-byte/*/*.npz'))) < num_pieces:
       assert process.poll() is None, process.communicate()
@@ -103,13 +88,13 @@ def test_killed_and_started_again_equals_undisturbed(
       time.sleep(0.01)
     found = len(list(tmp_path.glob('.pieces-byte/*/*.npz')))
     assert num_pieces <= found < _NUM_FILES
-  status, _, stderr = _run(*flags)
+  status, _, stderr = commands.run('prepare_text', *flags)
   assert status == 0, stderr
   assert _contents(tmp_path) == _contents(undisturbed)
 
 
 def test_ctrl_c_ends_quietly(raw, tmp_path):
-  process = _start(*_flags(raw, tmp_path))
+  process = commands.start('prepare_text', *_flags(raw, tmp_path), **_ALONE)
   while not list(tmp_path.glob('.pieces-byte/*/*.npz')):
     assert process.poll() is None, process.communicate()
   os.killpg(process.pid, signal.SIGINT)  # As a terminal does.
@@ -130,7 +115,7 @@ def test_bad_input_exits_with_one_clear_line(
 ):
   (tmp_path / 'a.jsonl').write_text(contents)
   flags = (*_flags(tmp_path, tmp_path / 'data'), *flags)
-  status, stdout, stderr = _run(*flags)
+  status, stdout, stderr = commands.run('prepare_text', *flags)
   assert status == 1
   last = stderr.strip().splitlines()[-1]
   assert last.startswith('Error: ') and message in last
@@ -145,7 +130,7 @@ def test_a_missing_extra_is_one_line(tmp_path):
   )
   done = subprocess.run(
     [sys.executable, '-c', program, *_flags(tmp_path, tmp_path)],
-    cwd=_REPOSITORY,
+    cwd=commands.REPOSITORY,
     capture_output=True,
     text=True,
   )
@@ -155,7 +140,7 @@ def test_a_missing_extra_is_one_line(tmp_path):
 
 
 def test_help_names_every_flag():
-  _, stdout, _ = _run('--help')
+  _, stdout, _ = commands.run('prepare_text', '--help')
   for name in ('input', 'data_dir', 'tokenizer', 'vocabulary_dir', 'heldout'):
     assert f'--{name}' in stdout
   assert 'python -m launch.prepare_text' in stdout

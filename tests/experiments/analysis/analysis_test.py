@@ -163,6 +163,36 @@ def test_attention_draws_dollars(folder):
   _results(workdir, 'attention')
 
 
+def test_pictures_of_long_strings_can_be_read(cycle, monkeypatch):
+  figures = []
+  monkeypatch.setattr(outputs, 'save', lambda *args: figures.append(args[-1]))
+  analysis.analyze(str(cycle), 'attention', '+-' * 64, **_SIZES)
+  (figure,) = figures
+  assert figure.get_figwidth() < 18
+  panels = [ax for ax in figure.axes if ax.get_label() != '<colorbar>']
+  assert all(ax.get_title() for ax in panels)
+  bars = [ax for ax in figure.axes if ax.get_label() == '<colorbar>']
+  assert len(bars) == 2
+  assert all(ax.get_ylabel() for ax in bars)
+  r_panel, _, tree_panel = panels
+  low, high = r_panel.images[0].get_clim()
+  assert high - low == 20
+  assert 'the last 64 of 128 symbols' in tree_panel.get_title()
+  drawn = [text.get_text() for text in tree_panel.texts]
+  assert ''.join(drawn[:64]) == '+-' * 32
+  assert 'pad' not in drawn
+  assert tree_panel.get_xlim()[0] > 63
+
+
+def test_levels_differ_without_colour(cycle, monkeypatch):
+  figures = []
+  monkeypatch.setattr(outputs, 'save', lambda *args: figures.append(args[-1]))
+  analysis.analyze(str(cycle), 'clusters', None, **_SIZES)
+  marks = figures[0].axes[0].collections
+  shapes = {mark.get_paths()[0].vertices.tobytes() for mark in marks}
+  assert len(shapes) == len(marks) == 5
+
+
 def test_attention_knows_maps_that_only_its_own_length_has(folder):
   """Strings of even length have no node of an odd number of symbols."""
   workdir = _compiled(folder / 'aa', task='aa')

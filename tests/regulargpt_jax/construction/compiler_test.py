@@ -11,9 +11,9 @@ import pytest
 
 from regulargpt_jax import model as model_lib
 from regulargpt_jax.construction import compiler, minimization
-from tests.regulargpt_jax.construction import automata
+from tests.regulargpt_jax.construction import tables
 
-SHORT = automata.all_strings(10)
+SHORT = tables.all_strings(10)
 # As prefixes, these are all the short strings.
 LONGEST = SHORT[SHORT[:, 0] >= 0]
 # Automata run through a model at a time.
@@ -46,7 +46,7 @@ def assert_exact(all_automata, tokens, paths, **options):
   for config, members in groups.items():
     all_params, group = zip(*members, strict=True)
     params = jax.tree.map(lambda *x: np.stack(x), *all_params)
-    states = [automata.run(*a[:2], tokens) for a in group]
+    states = [tables.states(*a[:2], tokens) for a in group]
     classes = [
       s if a[2] is None else np.asarray(a[2]).astype(int)[s]
       for s, a in zip(states, group, strict=True)
@@ -69,7 +69,7 @@ def _minimal_acceptors(max_states):
   """
   found = {}
   for num_states in range(1, max_states + 1):
-    for table in automata.all_tables(num_states):
+    for table in tables.all_tables(num_states):
       for accepting in itertools.product((False, True), repeat=num_states):
         small = minimization.minimal(table, 0, np.array(accepting))
         found[small[0].tobytes(), small[2].tobytes()] = small
@@ -106,20 +106,20 @@ def test_every_language_of_up_to_three_states(tokens, paths):
 
 def test_states_of_every_table_of_three_states():
   """Where all are reached, so that one program serves all."""
-  tables = [
+  distinct = [
     (table, start, None)
-    for table in automata.all_tables(3)
+    for table in tables.all_tables(3)
     for start in range(3)
     if len(minimization.minimal(table, start, np.arange(3))[0]) == 3
   ]
-  assert_exact(tables, SHORT[1::5], ['reduce'])
+  assert_exact(distinct, SHORT[1::5], ['reduce'])
 
 
 def _random_minimal(rng, number, num_states, num_symbols=2):
   """Returns so many random automata that have no state too many."""
   found = []
   while len(found) < number:
-    automaton = automata.random_automaton(rng, num_states, num_symbols)
+    automaton = tables.random_automaton(rng, num_states, num_symbols)
     if len(minimization.minimal(*automaton)[0]) == num_states:
       found.append(automaton)
   return found

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from regulargpt_jax.construction import minimization
-from tests.regulargpt_jax.construction import automata
+from tests.regulargpt_jax.construction import tables
 
-STRINGS = automata.all_strings(7)
+STRINGS = tables.all_strings(7)
 
 
 def num_states_by_a_library(transitions, start, is_accepting):
@@ -28,12 +28,12 @@ def num_states_by_a_library(transitions, start, is_accepting):
 
 
 def answers(transitions, start, classes, tokens=STRINGS):
-  return classes[automata.run(transitions, start, tokens)[:, -1]]
+  return classes[tables.states(transitions, start, tokens)[:, -1]]
 
 
 def test_every_small_automaton_keeps_its_answers():
   for num_states in (1, 2, 3):
-    for table in automata.all_tables(num_states):
+    for table in tables.all_tables(num_states):
       classes = np.arange(num_states) % 2
       small = minimization.minimal(table, num_states - 1, classes)
       assert len(small[0]) <= num_states
@@ -46,7 +46,7 @@ def test_every_small_automaton_keeps_its_answers():
 def test_as_few_states_as_a_library_finds(num_states):
   rng = np.random.default_rng(num_states)
   for _ in range(100):
-    automaton = automata.random_automaton(rng, num_states)
+    automaton = tables.random_automaton(rng, num_states)
     expected = num_states_by_a_library(*automaton)
     assert len(minimization.minimal(*automaton)[0]) == expected
 
@@ -54,7 +54,7 @@ def test_as_few_states_as_a_library_finds(num_states):
 def test_equivalent_automata_give_the_same_arrays():
   rng = np.random.default_rng(0)
   for _ in range(50):
-    table, start, classes = automata.random_automaton(rng, 6, num_classes=3)
+    table, start, classes = tables.random_automaton(rng, 6, num_classes=3)
     # Two copies of each state, mixed up.
     copies = np.concatenate([table, table]) + 6 * rng.integers(2, size=(12, 2))
     order = rng.permutation(12)

@@ -5,15 +5,15 @@ import itertools
 import numpy as np
 
 
-def run(transitions, start, tokens_BxT):
+def states(transitions, start, tokens_BxT):
   """Returns the states after each symbol, [B, T]; -1 leaves the state."""
   transitions = np.asarray(transitions)
   state_B = np.full(len(tokens_BxT), start)
-  states = []
+  reached = []
   for symbol_B in tokens_BxT.T:
     state_B = np.where(symbol_B < 0, state_B, transitions[state_B, symbol_B])
-    states.append(state_B)
-  return np.stack(states, axis=1)
+    reached.append(state_B)
+  return np.stack(reached, axis=1)
 
 
 def all_strings(max_length, num_symbols=2):
