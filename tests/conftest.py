@@ -1,5 +1,6 @@
 """Tests compile many tiny programs: compile them quickly, and share them."""
 
+import gc
 import os
 import tempfile
 
@@ -16,8 +17,18 @@ os.environ.setdefault(
 os.environ['JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS'] = '0.3'
 
 import hypothesis
+import jax
+import pytest
 
 hypothesis.settings.register_profile(
   'tests', deadline=None, derandomize=True, max_examples=20
 )
 hypothesis.settings.load_profile('tests')
+
+
+@pytest.fixture(autouse=True, scope='module')
+def _forget_programs():
+  """Drops a module's compiled programs: thousands would crash the compiler."""
+  yield
+  jax.clear_caches()
+  gc.collect()

@@ -24,6 +24,7 @@ _LOGARITHMIC_FROM = 4
 
 def contents(
   experiment: config_lib.LanguageExperiment,
+  evaluated: config_lib.LanguageExperiment,
   perplexities: Mapping[int, evaluation.Perplexity],
   num_sequences: int,
   step: int,
@@ -33,6 +34,7 @@ def contents(
 
   Args:
     experiment: What was trained.
+    evaluated: The same with the text on which it was evaluated.
     perplexities: By length.
     num_sequences: How many tokens each is of.
     step: Steps trained.
@@ -47,6 +49,10 @@ def contents(
     'step': step,
     'num_parameters': num_parameters,
     'experiment': dataclasses.asdict(experiment),
+    'evaluated_on': {
+      'data_dir': evaluated.data_dir,
+      'fingerprint': evaluated.fingerprint,
+    },
     'environment': base_config.environment(),
   }
 

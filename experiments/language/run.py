@@ -4,7 +4,6 @@ from collections.abc import Sequence
 import dataclasses
 import math
 import os
-import time
 
 from flax import linen as nn
 import jax
@@ -55,7 +54,8 @@ def train(
   Args:
     experiment: What to train.
     workdir: The folder for all output; made if it does not exist.
-    time_budget_s: Seconds after which to save and stop.
+    time_budget_s: Seconds of training, after loading and compiling, after
+      which to save and stop.
 
   Raises:
     ValueError: If the experiment is impossible, or the folder holds another or
@@ -65,13 +65,17 @@ def train(
     OSError: If a file cannot be read or written, or another process is using
       the folder.
   """
-  stop_at = time.monotonic() + time_budget_s
   experiment, text = with_text(experiment)
-  config_lib.make_model(experiment)  # Fails now, or never.
+  # What is impossible fails now, or never.
+  config_lib.make_model(experiment)
+  training.make_mesh(experiment)
+  # The text's place may differ, and its fingerprint tells what it is.
+  alike = dataclasses.replace(experiment, data_dir='')
+  devices.check_alike(repr((alike, os.path.abspath(workdir))))
   with files.locked(workdir):
     base_config.claim_workdir(experiment, workdir)
     try:
-      training.train(experiment, workdir, text, stop_at)
+      training.train(experiment, workdir, text, time_budget_s)
     except base_training.OutOfTimeError as error:
       progress.say(str(error))
 
@@ -143,6 +147,8 @@ def evaluate(
       that it was trained on, or a number is impossible.
     OSError: If there is no checkpoint or no text.
   """
+  told = (workdir, lengths, num_sequences, batch_tokens, data_dir, output_dir)
+  devices.check_alike(repr(told))
   trained = load(workdir)
   experiment, text = with_text(
     base_config.replaced(trained.experiment, data_dir=data_dir or None)
@@ -163,6 +169,7 @@ def evaluate(
   perplexities = {n: evaluation.perplexity(x) for n, x in losses.items()}
   title = config_lib.title(experiment)
   results = report.contents(
+    trained.experiment,
     experiment,
     perplexities,
     num_sequences,

@@ -64,6 +64,8 @@ def sweep(
       f'{name} has no model {unknown[0]!r}; it has {", ".join(preset.models)}.'
     )
   folder = os.path.join(results_dir or os.path.join(workdir, 'results'), name)
+  told = (name, workdir, folder, models, seeds, training_time_s, report_only)
+  devices.check_alike(repr((told, overrides)))
   overrides = {k: v for k, v in overrides.items() if v is not None}
   runs = itertools.product(seeds or preset.seeds, models or preset.models)
   for seed, model in () if report_only else runs:
@@ -107,6 +109,13 @@ def load(name: str, folder: str) -> Results:
       if not results['perplexity'].keys() >= set(preset.lengths):
         raise ValueError(f'{path} is not of the lengths of {name}.')
       found[model][results['experiment']['seed']] = results
+  texts = {
+    results['experiment']['fingerprint']
+    for by_seed in found.values()
+    for results in by_seed.values()
+  }
+  if len(texts) > 1:
+    raise ValueError(f'{folder} holds models that were trained on other texts.')
   return found
 
 
@@ -197,16 +206,21 @@ def _provenance(preset, model: str, by_seed) -> str:
     + f' of {wanted.training_steps:,} steps'
   )
   parts.append(f'{found.tokenizer} tokens')
-  parts.append(first['environment']['device'])
-  differing = [
-    f'{field.name}={getattr(found, field.name)!r}'
-    for field in dataclasses.fields(found)
-    if not field.metadata.get('may_change')
-    and field.name not in ('tokenizer', *config_lib.FOUND_IN_TEXT)
-    and getattr(found, field.name) != getattr(wanted, field.name)
-  ]
+  cards = {results['environment']['device'] for results in by_seed.values()}
+  parts.append(' and '.join(sorted(cards)))
+  differing = set()
+  for seed, results in by_seed.items():
+    found = config_lib.LanguageExperiment(**results['experiment'])
+    wanted = presets.experiment(preset, model, seed)
+    differing |= {
+      f'{field.name}={getattr(found, field.name)!r}'
+      for field in dataclasses.fields(found)
+      if not field.metadata.get('may_change')
+      and field.name not in ('tokenizer', *config_lib.FOUND_IN_TEXT)
+      and getattr(found, field.name) != getattr(wanted, field.name)
+    }
   if differing:
-    parts.append(f'not as the preset says: {", ".join(differing)}')
+    parts.append(f'not as the preset says: {", ".join(sorted(differing))}')
   return ', '.join(parts)
 
 

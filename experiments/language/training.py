@@ -26,6 +26,8 @@ from experiments.text import loading
 
 # Of Adam. The paper names no others; nanoGPT, which it used, has these.
 _B1, _B2 = 0.9, 0.95
+# Names of the parameters that weight decay shrinks.
+_DECAYED = ('kernel', 'embedding')
 # Seed of the choice of what to validate on, the same for all runs.
 _VALIDATION_SEED = 0
 
@@ -59,10 +61,12 @@ def _optimizer(
   return optax.chain(
     optax.clip_by_global_norm(training.MAX_GRAD_NORM),
     optax.scale_by_adam(_B1, _B2),
-    # As in nanoGPT, biases and norms do not decay.
+    # As in nanoGPT: biases, norms and what positions add do not decay.
     optax.add_decayed_weights(
       experiment.weight_decay,
-      mask=lambda params: jax.tree.map(lambda x: x.ndim > 1, params),
+      mask=lambda params: jax.tree_util.tree_map_with_path(
+        lambda path, x: path[-1].key in _DECAYED, params
+      ),
     ),
   )
 
@@ -162,7 +166,7 @@ def train(
   experiment: config_lib.LanguageExperiment,
   workdir: str,
   text: loading.Text,
-  stop_at: float = math.inf,
+  time_budget_s: float = math.inf,
 ) -> State:
   """Trains, going on from the newest good checkpoint.
 
@@ -170,7 +174,7 @@ def train(
     experiment: What to train, as `run.with_text` returns it.
     workdir: A folder that `experiments.config.claim_workdir` accepted.
     text: What to train on.
-    stop_at: Value of `time.monotonic()` at which to save and stop.
+    time_budget_s: Seconds of training after which to save and stop.
 
   Returns:
     The state after the last step.
@@ -182,8 +186,7 @@ def train(
       state is saved then.
     OSError: If a file cannot be read or written.
   """
-  mesh = sharding.make_mesh(experiment.fsdp)
-  _check_batch_divides(experiment, mesh)
+  mesh = make_mesh(experiment)
   state = init_state(experiment, mesh)
   batches = _batches(experiment, text.streams['train'], experiment.seed)
   in_place = {
@@ -215,7 +218,9 @@ def train(
     bar = _Bar(experiment, first_step)
     stack.callback(bar.close)
     received = stack.enter_context(training.caught_signals())
-    reason_to_stop = training.ReasonToStop(received, stop_at, first_step)
+    reason_to_stop = training.ReasonToStop(
+      received, time.monotonic() + time_budget_s, first_step
+    )
     bar_updated = time.perf_counter()
     for done in range(first_step + 1, experiment.training_steps + 1):
       state = step_fn(state, sharding.put_batch(mesh, next(stream)))
@@ -255,13 +260,22 @@ def _without_sums(state: State) -> State:
   )
 
 
-def _check_batch_divides(experiment, mesh):
+def make_mesh(
+  experiment: config_lib.LanguageExperiment,
+) -> jax.sharding.Mesh:
+  """Returns the mesh on which an experiment trains.
+
+  Raises:
+    ValueError: If the batch cannot be divided among the devices.
+  """
+  mesh = sharding.make_mesh(experiment.fsdp)
   part = experiment.batch_size // experiment.accumulation_steps
   if part % mesh.size:
     raise ValueError(
       f'batch_size / accumulation_steps, {part}, must be a multiple of the'
       f' number of devices, {mesh.size}.'
     )
+  return mesh
 
 
 def _batches(experiment, stream: loading.Stream, seed: int):

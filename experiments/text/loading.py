@@ -150,34 +150,11 @@ def load(data_dir: str, tokenizer: str = '') -> Text:
   return Text(folder, metadata, streams)
 
 
-def ordered_batches(
-  stream: Stream, length: int, batch_size: int
-) -> grain.MapDataset:
-  """Returns a stream as windows, in order: to validate on.
-
-  Args:
-    stream: Of L tokens.
-    length: Of a model's input, T.
-    batch_size: B.
-
-  Returns:
-    Batches of ceil((L - 1) / T) windows, int32 [B, T + 1], the last of them
-    perhaps smaller. Inputs are [:, :-1], targets [:, 1:]: every token but the
-    stream's first is a target exactly once. The last window is filled up with
-    end-of-text.
-
-  Raises:
-    ValueError: If the length or the batch size is not positive.
-  """
-  return (
-    _windows(stream, length)
-    .batch(_positive(batch_size, 'batch size'))
-    .map(lambda starts: stream.read(starts, length + 1))
-  )
-
-
 def _windows(stream: Stream, length: int) -> grain.MapDataset:
-  """Returns where the windows that predict every token once start."""
+  """Returns where the windows [T + 1] that predict every token once start.
+
+  Inputs are [:-1] of them, targets [1:]; end-of-text fills the last one up.
+  """
   _positive(length, 'length')
   number = builder.num_windows(len(stream), length)
   return grain.MapDataset.range(0, number * length, length)
@@ -199,8 +176,8 @@ def training_batches(
 ) -> grain.MapDataset:
   """Returns the batch of every step, in an order that is the seed's.
 
-  The windows of `ordered_batches` are shuffled, anew in every epoch, and cut
-  into batches without regard to where epochs end.
+  The windows that predict every token once are shuffled, anew in every epoch,
+  and cut into batches without regard to where epochs end.
 
   Args:
     stream: What to train on.

@@ -32,7 +32,9 @@ def _save(folder, model, seed, value, **fields):
   path = folder / model / f'seed_{seed}.json'
   path.parent.mkdir(parents=True, exist_ok=True)
   report.save_json(
-    report.contents(experiment, perplexities, 1000, 40_000, 81_000_000),
+    report.contents(
+      experiment, experiment, perplexities, 1000, 40_000, 81_000_000
+    ),
     str(path),
   )
   return path
@@ -166,3 +168,11 @@ def test_a_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
   out = capsys.readouterr().out
   assert '2 of 2 seeds, 1 and 3 of 3 steps' in out
   assert '| missing |' in out
+
+
+def test_models_of_unlike_texts_share_no_table(tmp_path):
+  _save(tmp_path, 'alibi', 0, 20.0, fingerprint='one')
+  sweep.load('table3', str(tmp_path))
+  _save(tmp_path, 't5', 0, 20.0, fingerprint='another')
+  with pytest.raises(ValueError, match='trained on other texts'):
+    sweep.load('table3', str(tmp_path))

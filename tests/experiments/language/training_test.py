@@ -31,11 +31,16 @@ def _step(experiment):
   )
 
 
+# Names of all parameters of both models that do not decay.
+_NOT_DECAYED = {'bias', 'scale', 'position_bias'}
+
+
 @pytest.mark.parametrize('weight_decay', [0.0, 0.1])
-def test_a_step_is_adamw_behind_clipping(weight_decay):
-  """Against optax's own chain; biases and norms do not decay."""
+@pytest.mark.parametrize('tiny', [_GPT, texts.TINY], ids=['gpt', 'regular_gpt'])
+def test_a_step_is_adamw_behind_clipping(tiny, weight_decay):
+  """Against optax's own chain; biases, norms and positions do not decay."""
   experiment = dataclasses.replace(
-    _GPT, learning_rate=1e-2, weight_decay=weight_decay
+    tiny, learning_rate=1e-2, weight_decay=weight_decay
   )
   model = config.make_model(experiment)
   state = training.init_state(experiment, sharding.make_mesh())
@@ -46,7 +51,9 @@ def test_a_step_is_adamw_behind_clipping(weight_decay):
       0.9,
       0.95,
       weight_decay=weight_decay,
-      mask=lambda p: jax.tree.map(lambda x: x.ndim > 1, p),
+      mask=lambda p: jax.tree_util.tree_map_with_path(
+        lambda path, x: path[-1].key not in _NOT_DECAYED, p
+      ),
     ),
   )
   params = state.params
@@ -55,7 +62,8 @@ def test_a_step_is_adamw_behind_clipping(weight_decay):
   @jax.jit
   def by_hand(params, optimizer_state, tokens):
     def loss_fn(params):
-      log_p = jax.nn.log_softmax(model.apply(params, tokens[:, :-1]))
+      logits = model.apply(params, tokens[:, :-1], method='all_logits')
+      log_p = jax.nn.log_softmax(logits)
       return -jnp.take_along_axis(log_p, tokens[:, 1:, None], -1).mean()
 
     loss, grads = jax.value_and_grad(loss_fn)(params)

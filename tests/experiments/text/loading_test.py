@@ -38,49 +38,6 @@ def _filled(start, stop, num_tokens):
 
 
 @hypothesis.given(
-  num_tokens=st.integers(2, 3000),
-  starts=st.lists(st.integers(0, 2999), min_size=1, max_size=4),
-  length=_lengths,
-)
-def test_read_is_a_slice(num_tokens, starts, length):
-  starts = [min(start, num_tokens - 1) for start in starts]
-  found = _stream(num_tokens).read(starts, length)
-  assert found.dtype == np.int32
-  expected = [_filled(start, start + length, num_tokens) for start in starts]
-  np.testing.assert_array_equal(found, expected)
-
-
-def test_a_training_sequence_is_one_record(monkeypatch):
-  read = []
-  get = _Records.__getitems__
-  monkeypatch.setattr(
-    _Records,
-    '__getitems__',
-    lambda self, numbers: read.extend(numbers) or get(self, numbers),
-  )
-  loading.training_batches(_stream(5121), 512, 10, seed=0)[0]
-  assert sorted(read) == list(range(10))
-
-
-@hypothesis.given(
-  num_tokens=st.integers(2, 3000),
-  length=_lengths,
-  batch_size=st.integers(1, 9),
-)
-def test_ordered_windows_predict_every_token_once(
-  num_tokens, length, batch_size
-):
-  batches = loading.ordered_batches(_stream(num_tokens), length, batch_size)
-  windows = np.concatenate(list(batches))
-  targets, inputs = windows[:, 1:].ravel(), windows[:, :-1].ravel()
-  expected = _filled(0, targets.size + 1, num_tokens)
-  np.testing.assert_array_equal(targets, expected[1:])
-  np.testing.assert_array_equal(inputs, expected[:-1])
-  assert 0 <= targets.size - (num_tokens - 1) < length
-  assert all(len(batch) == batch_size for batch in batches[:-1])
-
-
-@hypothesis.given(
   num_tokens=st.integers(2, 2000),
   length=st.integers(20, 700),
   batch_size=st.integers(1, 7),
@@ -198,7 +155,7 @@ def test_impossible_requests():
   with pytest.raises(ValueError, match='length must be positive, not 0'):
     loading.training_batches(stream, 0, 8, 0)
   with pytest.raises(ValueError, match='batch size must be positive, not 0'):
-    loading.ordered_batches(stream, 8, 0)
+    loading.training_batches(stream, 8, 0, 0)
 
 
 def test_nothing_prepared(tmp_path):
