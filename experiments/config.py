@@ -288,6 +288,15 @@ def load(workdir: str, kind: type = Experiment) -> Any:
   return _read(workdir, lambda contents: kind(**contents['experiment']))
 
 
+def architecture(workdir: str) -> str:
+  """Reads which kind of model a folder holds, whatever it was trained for.
+
+  Raises:
+    ValueError: As `load`.
+  """
+  return _read(workdir, lambda contents: contents['experiment']['architecture'])
+
+
 def load_runs(workdir: str, kind: type = Experiment) -> list[Run]:
   """Reads the runs that a folder holds.
 

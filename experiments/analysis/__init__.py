@@ -1,5 +1,6 @@
 """Looking inside a trained model: everything reads checkpoints."""
 
+from experiments import config as config_lib
 from experiments.analysis import attention, clusters, receptive_field
 from experiments.analysis import subject as subject_lib
 
@@ -17,7 +18,7 @@ def analyze(
   """Runs an analysis and writes its results into the workdir.
 
   Args:
-    workdir: Of a trained RegularGPT.
+    workdir: Of a trained RegularGPT, or of a language model.
     name: Of `NAMES`.
     string: What 'attention' looks at; the others take none.
     num_strings: Strings of the task to run.
@@ -30,6 +31,13 @@ def analyze(
   """
   if (name == 'attention') != (string is not None):
     raise ValueError('--string is for --analysis=attention, which needs it.')
+  if config_lib.architecture(workdir).endswith('_lm'):
+    if name != 'receptive_field':
+      raise ValueError(
+        f'{workdir} holds a language model; of these there is receptive_field.'
+      )
+    receptive_field.analyze_language_model(workdir, num_strings, length)
+    return
   subject = subject_lib.load(workdir)
   if name == 'clusters':
     clusters.analyze(subject, workdir, num_strings, length, max_clusters)

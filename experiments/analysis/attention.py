@@ -143,7 +143,9 @@ def analyze(
   )
   title = f'{subject.name}: answer {answer}. {verdict}'
   figure.suptitle(textwrap.fill(title, int(8 * figure.get_figwidth())))
-  outputs.save(subject, workdir, 'attention', results, arrays, figure)
+  outputs.save(
+    subject.experiment, workdir, 'attention', results, arrays, figure
+  )
 
 
 def _verdict(answer, right, blame, spans) -> str:

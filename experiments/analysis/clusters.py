@@ -203,7 +203,7 @@ def analyze(
   if nodes.maps is not None:
     arrays |= {'true_transition': nodes.true_map, 'maps': nodes.maps}
   figure = _picture(subject, nodes, plane_Sx2, shares, length)
-  outputs.save(subject, workdir, 'clusters', results, arrays, figure)
+  outputs.save(subject.experiment, workdir, 'clusters', results, arrays, figure)
 
 
 def map_name(maps_MxQ: np.ndarray, number: int) -> str:

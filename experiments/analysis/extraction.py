@@ -122,7 +122,7 @@ def extract(
   text = json.dumps(fields, indent=2, ensure_ascii=False) + '\n'
   files.write_atomically(path + '.json', text)
   files.write_atomically(path + '.dot', dot)
-  outputs.save_results(subject, workdir, 'extraction', results)
+  outputs.save_results(subject.experiment, workdir, 'extraction', results)
   print(report.named_values(f'automaton of the model on {subject.name}', rows))
   print(text + dot + f'automaton: {path}.json, {path}.dot')
 

@@ -11,11 +11,10 @@ import numpy as np
 
 from experiments import config as config_lib
 from experiments import files, pictures
-from experiments.analysis import subject as subject_lib
 
 
 def save(
-  subject: subject_lib.Subject,
+  experiment: Any,
   workdir: str,
   name: str,
   results: dict[str, Any],
@@ -25,7 +24,7 @@ def save(
   """Writes `name`.json, .npz and .png, and says where the picture is.
 
   Args:
-    subject: What was looked at.
+    experiment: What was trained, a dataclass.
     workdir: Its folder.
     name: Of the analysis.
     results: What is to be read: numbers and lists of them.
@@ -33,7 +32,7 @@ def save(
     figure: The picture.
   """
   picture = pictures.png(figure)  # Nothing is written if this fails.
-  save_results(subject, workdir, name, results)
+  save_results(experiment, workdir, name, results)
   path = os.path.join(workdir, name)
   buffer = io.BytesIO()
   np.savez_compressed(buffer, **arrays)
@@ -43,7 +42,7 @@ def save(
 
 
 def save_results(
-  subject: subject_lib.Subject,
+  experiment: Any,
   workdir: str,
   name: str,
   results: dict[str, Any],
@@ -51,7 +50,7 @@ def save_results(
   """Writes `name`.json, with what the results depend on."""
   contents = {
     **results,
-    'experiment': dataclasses.asdict(subject.experiment),
+    'experiment': dataclasses.asdict(experiment),
     'environment': config_lib.environment(),
   }
   path = os.path.join(workdir, name)

@@ -1,11 +1,14 @@
 """Figure 5: how far back the answer looks, by cumulative gradients."""
 
+import dataclasses
+
 from matplotlib import figure as figure_lib
 import numpy as np
 
 from experiments import pictures, progress, report
 from experiments.analysis import outputs
 from experiments.analysis import subject as subject_lib
+from regulargpt_jax import model
 from regulargpt_jax.analysis import receptive_field
 
 # The band around the mean: between these percentiles of the strings.
@@ -29,23 +32,78 @@ def analyze(
     ValueError: If there are too few strings, or they are too short, or no
       answer depends on any symbol.
   """
+  _check(num_strings, length)
+  tokens, _ = next(subject_lib.sample(subject, num_strings, [length]))
+  module = model.RegularGPT(subject.config)
+  answer_B = module.apply(subject.params, tokens).argmax(-1)
+  _analyze(
+    module,
+    subject.params,
+    tokens,
+    answer_B,
+    subject.experiment,
+    f'the answer on {subject.name}',
+    workdir,
+  )
+
+
+def analyze_language_model(workdir: str, num_strings: int, length: int) -> None:
+  """As `analyze`, for what a language model predicts in its test split.
+
+  What is differentiated is the log-odds of the token that does come next.
+
+  Args:
+    workdir: Of the language model.
+    num_strings: How many sequences of the test split to read.
+    length: Of the sequences.
+
+  Raises:
+    ValueError: As `analyze`, and if the text is too short.
+    OSError: If there is no good checkpoint, or no text.
+  """
+  # These need the extra `text`, and nothing else here does.
+  from experiments.language import config as language_config
+  from experiments.language import run
+  from experiments.text import loading
+
+  _check(num_strings, length)
+  trained = run.load(workdir)
+  experiment, text = run.with_text(trained.experiment)
+  (tokens,) = loading.evaluation_batches(
+    text.streams['test'], length, length, num_strings, num_strings
+  )
+  in_float32 = dataclasses.replace(experiment, precision='float32')
+  _analyze(
+    language_config.make_model(in_float32),
+    trained.params,
+    tokens[:, :-1],
+    tokens[:, -1],
+    experiment,
+    f'the next token, {language_config.title(experiment)}',
+    workdir,
+  )
+
+
+def _check(num_strings: int, length: int) -> None:
   if num_strings < 1:
     raise ValueError(f'num_strings must be at least 1, got {num_strings}.')
   if length < 2:
     raise ValueError(f'Strings must have at least 2 symbols, got {length}.')
-  tokens, _ = next(subject_lib.sample(subject, num_strings, [length]))
-  apply = receptive_field.of_embeddings(
-    subject.config, subject.params, 'reduce'
-  )
 
-  def score(x_TxD):
-    logits = apply(x_TxD)
-    return receptive_field.log_odds(logits, logits.argmax())
 
-  embedding_VxD = subject.params['params']['embedding']
-  with progress.timed(f'Gradients of {num_strings} answers'):
+def _analyze(
+  module, params, tokens_BxT, target_B, experiment, name, workdir
+) -> None:
+  """Writes and prints, for the last output's score of a symbol."""
+  apply = receptive_field.of_embeddings(module, params)
+
+  def score(x_TxD, target):
+    return receptive_field.log_odds(apply(x_TxD), target)
+
+  x_BxTxD = params['params']['embedding'][tokens_BxT]
+  with progress.timed(f'Gradients of {len(tokens_BxT)} outputs'):
     share_BxT = np.asarray(
-      receptive_field.cumulative_gradient(score, embedding_VxD[tokens])
+      receptive_field.cumulative_gradient(score, x_BxTxD, target_B)
     )
   has_gradient_B = np.isfinite(share_BxT).all(-1)
   if not has_gradient_B.any():
@@ -72,13 +130,13 @@ def analyze(
     ('most recent positions with half', results['positions_for_half']),
     ('with nine tenths', results['positions_for_nine_tenths']),
   ]
-  print(report.named_values(f'receptive field on {subject.name}', rows))
-  figure = _picture(subject, mean_T, low_T, high_T)
-  arrays = {'cumulative': share_BxT, 'tokens': tokens[has_gradient_B]}
-  outputs.save(subject, workdir, 'receptive_field', results, arrays, figure)
+  print(report.named_values(f'receptive field of {name}', rows))
+  figure = _picture(name, mean_T, low_T, high_T)
+  arrays = {'cumulative': share_BxT, 'tokens': tokens_BxT[has_gradient_B]}
+  outputs.save(experiment, workdir, 'receptive_field', results, arrays, figure)
 
 
-def _picture(subject, mean_T, low_T, high_T) -> figure_lib.Figure:
+def _picture(name, mean_T, low_T, high_T) -> figure_lib.Figure:
   """Returns the curve as in Figure 5: from the right, the latest, upwards."""
   num_symbols = len(mean_T)
   position_T = np.arange(num_symbols, 0, -1)
@@ -101,7 +159,7 @@ def _picture(subject, mean_T, low_T, high_T) -> figure_lib.Figure:
     label='every position alike',
   )
   axes.set(
-    title=f'Receptive field of the answer on {subject.name}',
+    title=f'Receptive field of {name}',
     xlabel='position in the string (the most recent on the right)',
     ylabel='cumulative gradient norm',
     xlim=(1, num_symbols),

@@ -13,21 +13,23 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from regulargpt_jax import config as config_lib
-from regulargpt_jax import model
+from regulargpt_jax import transformer
 
 # Strings whose gradients are computed at a time.
 _BATCH_SIZE = 32
 
 
 def cumulative_gradient(
-  score: Callable[[jax.Array], jax.Array], x_BxTxD: jax.Array
+  score: Callable[[jax.Array, jax.Array], jax.Array],
+  x_BxTxD: jax.Array,
+  target_B: jax.Array,
 ) -> jax.Array:
   """Returns the share of the gradient that falls on the latest positions.
 
   Args:
-    score: Maps embeddings [T, D] to a scalar.
+    score: Maps embeddings [T, D] and a string's target to a scalar.
     x_BxTxD: Embeddings of strings of one length.
+    target_B: Symbol whose score is differentiated, of each string.
 
   Returns:
     [B, T]: entry i is the sum of the norms of the gradient with respect to the
@@ -35,32 +37,32 @@ def cumulative_gradient(
     rises to 1. NaN where the gradient is 0 everywhere.
   """
 
-  def of_string(x_TxD):
-    norm_T = jnp.linalg.norm(jax.grad(score)(x_TxD), axis=-1)
+  def of_string(string):
+    norm_T = jnp.linalg.norm(jax.grad(score)(*string), axis=-1)
     return jnp.cumsum(norm_T[::-1]) / jnp.sum(norm_T)
 
   return jax.jit(lambda x: jax.lax.map(of_string, x, batch_size=_BATCH_SIZE))(
-    x_BxTxD
+    (x_BxTxD, target_B)
   )
 
 
 def of_embeddings(
-  config: config_lib.RegularGPTConfig, params: chex.ArrayTree, path: str
+  module: transformer.Transformer, params: chex.ArrayTree
 ) -> Callable[[jax.Array], jax.Array]:
-  """Returns RegularGPT as a function of embeddings.
+  """Returns a model's last logits as a function of embeddings.
 
   It is the model itself, for a vocabulary in which every position has a symbol
   of its own.
 
   Args:
-    config: Of the model.
+    module: RegularGPT or a GPT.
     params: Its parameters, {'params': ...}.
-    path: 'scan' or 'reduce'.
 
   Returns:
     A function from embeddings [T, D], as `params` has them (not multiplied by
-    sqrt(D)), to logits, [T, V] or [V].
+    sqrt(D)), to the logits at the last position, [output_size].
   """
+  config = module.config
 
   def apply(x_TxD):
     changed = {**params['params'], 'embedding': x_TxD}
@@ -68,13 +70,14 @@ def of_embeddings(
       kernel_DxV = params['params']['embedding'].T
       zeros_V = jnp.zeros(kernel_DxV.shape[1])
       changed['readout'] = {'kernel': kernel_DxV, 'bias': zeros_V}
-    module = model.RegularGPT(
+    untied = type(module)(
       dataclasses.replace(
         config, vocab_size=x_TxD.shape[0], tie_embedding=False
       )
     )
     tokens_1xT = jnp.arange(x_TxD.shape[0])[None]
-    return module.apply({'params': changed}, tokens_1xT, path)[0]
+    variables = {'params': changed}
+    return untied.apply(variables, tokens_1xT, method='last_logits')[0]
 
   return apply
 

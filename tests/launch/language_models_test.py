@@ -193,3 +193,18 @@ def test_help_names_the_flags():
     _, stdout, _ = commands.run(command, '--help')
     for name in names:
       assert f'--{name}' in stdout or f'--[no]{name}' in stdout
+
+
+def test_receptive_field_of_a_language_model(trained):
+  flags = (f'--workdir={trained}', '--num_strings=6', '--length=12')
+  status, stdout, stderr = commands.run(
+    'analyze', *flags, '--analysis=receptive_field'
+  )
+  assert status == 0, stderr
+  assert 'receptive field of the next token' in stdout
+  found = json.loads((trained / 'receptive_field.json').read_text())
+  assert found['length'] == 12 and found['num_strings'] == 6
+  assert np.all(np.diff(found['mean']) >= 0)
+  np.testing.assert_allclose(found['mean'][-1], 1, rtol=1e-5)
+  error = _one_error('analyze', *flags, '--analysis=clusters')
+  assert 'of these there is receptive_field' in error

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from regulargpt_jax import config as config_lib
-from regulargpt_jax import model
+from regulargpt_jax import language_models, model
 from regulargpt_jax.analysis import receptive_field
 
 
@@ -14,34 +14,44 @@ def test_shares_of_a_linear_function_are_those_of_its_weights():
   weight_T = np.array([4.0, 0.0, 3.0, -1.0])
   direction_D = np.array([0.6, -0.8])
 
-  def score(x_TxD):
-    return weight_T @ (x_TxD @ direction_D)
+  def score(x_TxD, target):
+    return target * weight_T @ (x_TxD @ direction_D)
 
   x_BxTxD = np.random.default_rng(0).normal(size=(3, 4, 2))
-  found = receptive_field.cumulative_gradient(score, x_BxTxD)
+  found = receptive_field.cumulative_gradient(
+    score, x_BxTxD, np.array([1.0, 2.0, -3.0])
+  )
   expected_T = np.array([1, 4, 4, 8]) / 8  # The most recent first.
   np.testing.assert_allclose(found, np.tile(expected_T, (3, 1)), atol=1e-6)
 
 
 def test_a_score_that_depends_on_nothing_has_no_shares():
   found = receptive_field.cumulative_gradient(
-    lambda x: 0 * x.sum(), np.ones((1, 3, 2))
+    lambda x, target: 0 * x.sum(), np.ones((1, 3, 2)), np.zeros(1)
   )
   assert np.isnan(found).all()
 
 
-@pytest.mark.parametrize('preset', config_lib.PRESETS)
-@pytest.mark.parametrize('path', ['scan', 'reduce'])
-def test_of_embeddings_is_the_model_itself(preset, path):
-  """With a tied embedding, the readout stays what it was."""
-  config = config_lib.make_config(
-    preset, vocab_size=4, output_size=4, embedding_dim=8, num_heads=2
+_REGULAR_GPTS = [
+  model.RegularGPT(
+    config_lib.make_config(
+      preset, vocab_size=4, output_size=4, embedding_dim=8, num_heads=2
+    )
   )
-  module = model.RegularGPT(config)
+  for preset in config_lib.PRESETS
+]
+_GPT = language_models.BUILDERS['gpt_lm'](
+  4, embedding_dim=8, num_heads=2, num_layers=2, dtype=jnp.float32
+)
+
+
+@pytest.mark.parametrize('module', [*_REGULAR_GPTS, _GPT])
+def test_of_embeddings_is_the_model_itself(module):
+  """With a tied embedding, the readout stays what it was."""
   params = module.init(jax.random.key(0), jnp.zeros((1, 1), int))
   tokens = np.array([[2, 0, 1, 1, 3, 0, 2]])
-  expected = module.apply(params, tokens, path)[0]
-  apply = receptive_field.of_embeddings(config, params, path)
+  expected = module.apply(params, tokens, method='last_logits')[0]
+  apply = receptive_field.of_embeddings(module, params)
   embedded_TxD = params['params']['embedding'][tokens[0]]
   np.testing.assert_allclose(apply(embedded_TxD), expected, atol=1e-5)
 
