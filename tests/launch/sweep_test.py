@@ -81,7 +81,7 @@ def test_eight_devices_equal_one(one_device, tmp_path, monkeypatch):
   _assert_equal(result, one_device)
 
 
-@pytest.mark.parametrize('number', [2, 4])
+@pytest.mark.parametrize('number', [pytest.param(2, marks=pytest.mark.slow), 4])
 def test_processes_equal_one(number, one_device, tmp_path):
   processes = commands.start_together(
     number, 'sweep', *_CELL, f'--workdir={tmp_path}'

@@ -10,8 +10,9 @@ from regulargpt_jax import joint_gradients
 from regulargpt_jax import model as model_lib
 
 
-@pytest.mark.parametrize('preset', ['benchmark', 'language'])
-@pytest.mark.parametrize('dtype', ['float32', 'bfloat16'])
+@pytest.mark.parametrize(
+  ('preset', 'dtype'), [('benchmark', 'float32'), ('language', 'bfloat16')]
+)
 def test_gradients_are_those_of_jax(preset, dtype):
   config = config_lib.make_config(
     preset,

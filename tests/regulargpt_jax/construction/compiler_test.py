@@ -104,6 +104,7 @@ def test_every_language_of_up_to_three_states(tokens, paths):
   assert_exact(languages, tokens, paths)
 
 
+@pytest.mark.slow
 def test_states_of_every_table_of_three_states():
   """Where all are reached, so that one program serves all."""
   distinct = [
@@ -128,10 +129,11 @@ def _random_minimal(rng, number, num_states, num_symbols=2):
 @pytest.mark.parametrize(
   ('number', 'tokens', 'paths'),
   [
-    (2000, SHORT[::2], ['reduce']),
+    (500, SHORT[::2], ['reduce']),
     (300, LONGEST[::65], ['scan', 'reference']),
+    pytest.param(3000, SHORT, ['reduce'], marks=pytest.mark.slow),
   ],
-  ids=['half of all strings', 'prefixes'],
+  ids=['half of all strings', 'prefixes', 'thousands'],
 )
 def test_random_languages_of_four_states(number, tokens, paths):
   languages = _random_minimal(np.random.default_rng(0), number, num_states=4)
