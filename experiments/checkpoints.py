@@ -101,6 +101,28 @@ class Checkpoints:
     step = devices.from_main(self._newest_good)
     return None if step == _NONE else (step, self._read(step, like))
 
+  def resume(
+    self, state: chex.ArrayTree, training_steps: int
+  ) -> tuple[int, chex.ArrayTree]:
+    """Returns where training goes on, and says so: a step and its state.
+
+    Args:
+      state: That before the first step, which is where it starts otherwise.
+      training_steps: Of the whole training.
+
+    Raises:
+      OSError: As `restore`.
+    """
+    restored = self.restore(state)
+    if restored is None:
+      return 0, state
+    step, _ = restored
+    if step < training_steps:
+      progress.say(f'Resuming from step {step}.')
+    else:
+      progress.say(f'Already trained to step {step}.')
+    return restored
+
   def _newest_good(self) -> int:
     """Returns a step, or `_NONE`."""
     while True:
@@ -182,6 +204,34 @@ class Checkpoints:
     for name in os.listdir(self._folder):
       if name.endswith('.sha256.json') and name not in kept:
         os.unlink(os.path.join(self._folder, name))
+
+
+def load(
+  workdir: str, like: chex.ArrayTree, training_steps: int
+) -> tuple[int, chex.ArrayTree]:
+  """Returns a workdir's newest good checkpoint, not to train on: step, state.
+
+  Says so if training was not at its end.
+
+  Args:
+    workdir: The run's folder.
+    like: As in `Checkpoints.restore`.
+    training_steps: Of the whole training.
+
+  Raises:
+    OSError: If there is no good checkpoint.
+  """
+  checkpoints = Checkpoints(workdir)
+  restored = checkpoints.restore(like)
+  checkpoints.close()
+  if restored is None:
+    raise OSError(f'{workdir} has no checkpoint yet.')
+  step, _ = restored
+  if step < training_steps:
+    progress.say(
+      f'Not trained to the end: this is step {step} of {training_steps}.'
+    )
+  return restored
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ import chex
 
 from experiments import (
   builders,
+  checkpoints,
   data,
   devices,
   files,
@@ -15,7 +16,6 @@ from experiments import (
   report,
   training,
 )
-from experiments import checkpoints as checkpoints_lib
 from experiments import config as config_lib
 from tasks import task as task_lib
 
@@ -85,17 +85,7 @@ def _load_params(
       f' and seed {seed}.'
     )
   like = training.init_state(experiment, model, runs)
-  checkpoints = checkpoints_lib.Checkpoints(workdir)
-  restored = checkpoints.restore(like)
-  checkpoints.close()
-  if restored is None:
-    raise OSError(f'{workdir} has no checkpoint yet.')
-  step, state = restored
-  if step < experiment.training_steps:
-    progress.say(
-      f'Not trained to the end: this is step {step} of'
-      f' {experiment.training_steps}.'
-    )
+  _, state = checkpoints.load(workdir, like, experiment.training_steps)
   return state.params
 
 

@@ -9,9 +9,8 @@ from flax import linen as nn
 import jax
 import jax.numpy as jnp
 
-from experiments import checkpoints as checkpoints_lib
+from experiments import checkpoints, devices, files, progress
 from experiments import config as base_config
-from experiments import devices, files, progress
 from experiments import training as base_training
 from experiments.language import config as config_lib
 from experiments.language import evaluation, report, sharding, training
@@ -106,17 +105,7 @@ def load(workdir: str) -> Trained:
   """
   experiment = base_config.load(workdir, config_lib.LanguageExperiment)
   like = training.init_state(experiment, sharding.make_mesh())
-  checkpoints = checkpoints_lib.Checkpoints(workdir)
-  restored = checkpoints.restore(like)
-  checkpoints.close()
-  if restored is None:
-    raise OSError(f'{workdir} has no checkpoint yet.')
-  step, state = restored
-  if step < experiment.training_steps:
-    progress.say(
-      f'Not trained to the end: this is step {step:,} of'
-      f' {experiment.training_steps:,}.'
-    )
+  step, state = checkpoints.load(workdir, like, experiment.training_steps)
   model = config_lib.make_model(experiment)
   return Trained(experiment, model, state.params, step)
 

@@ -199,14 +199,9 @@ def train(
   with contextlib.ExitStack() as stack:
     checkpoints = checkpoints_lib.Checkpoints(workdir)
     stack.callback(checkpoints.close)
-    restored = checkpoints.restore(state)
-    first_step = 0
-    if restored is not None:
-      first_step, state = restored
-      if first_step >= experiment.training_steps:
-        progress.say(f'Already trained to step {first_step}.')
-        return state
-      progress.say(f'Resuming from step {first_step}.')
+    first_step, state = checkpoints.resume(state, experiment.training_steps)
+    if first_step >= experiment.training_steps:
+      return state
     metrics = metrics_lib.Metrics(workdir, first_step)
     stack.callback(metrics.close)
     stream = loading.prefetched(batches, first_step)
