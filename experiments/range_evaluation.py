@@ -48,28 +48,43 @@ def evaluate(
   num_runs = jax.tree.leaves(params)[0].shape[0]
   # That of training, on which the parameters lie.
   mesh = devices.make_mesh(num_runs, experiment.batch_size)
+  num_devices = mesh.shape['run']
   lengths = range(1, experiment.max_range_test_length + 1)
   batch_size = experiment.range_test_batch_size
   widths = builders.bucket_widths(experiment, task, model, lengths[-1])
   source = data.make_source(task, batch_size, widths)
+  # On a CPU a device's runs take turns, so that what the calls of one share has
+  # room; but strings that are made in Python are made once.
+  takes_turns = jax.default_backend() == 'cpu' and source.run_axis is None
+  num_turns = num_runs // num_devices if takes_turns else 1
   num_symbols = batch_size * sum(
     data.input_length(task, length) for length in lengths
   )
   by_run = devices.sharding(mesh, 'run')
+
+  @functools.partial(jax.jit, out_shardings=by_run)
+  def of_turn(params, turn):
+    def pick(x):
+      x = x.reshape(num_devices, num_turns, -1, *x.shape[1:])[:, turn]
+      return x.reshape(-1, *x.shape[2:])
+
+    return jax.tree.map(pick, params)
+
   share = jax.jit(
     jax.vmap(
       functools.partial(
         model.share,
         num_symbols=num_symbols,
-        num_runs=num_runs // mesh.shape['run'],
+        num_runs=num_runs // num_turns // num_devices,
       )
     ),
     out_shardings=by_run,
   )
-  shared = None
-  if jax.tree.leaves(jax.eval_shape(share, params)):
-    with progress.timed('Compiling and computing what all lengths share'):
-      shared = jax.block_until_ready(share(params))
+  some = of_turn(params, 0)
+  shares = bool(jax.tree.leaves(jax.eval_shape(share, some)))
+  if shares:
+    with progress.timed('Compiling what all lengths share'):
+      share = share.lower(some).compile()
   accuracy_programs = programs.Programs(
     'the evaluation',
     lambda width: make_test(
@@ -83,14 +98,19 @@ def evaluate(
     ),
     out_shardings=by_run,
   )
-  accuracies = []
-  stream = source.stream([_TEST_SEED], ((length, length) for length in lengths))
-  with progress.bar(len(lengths), 0, 'Evaluate', 'length') as bar:
+
+  def accuracies_of(params, bar):
+    """Returns an array [runs of the turn, lengths]."""
+    shared = share(params) if shares else None
+    accuracies = []
+    stream = source.stream(
+      [_TEST_SEED], ((length, length) for length in lengths)
+    )
     for length, (width, host_data) in zip(lengths, stream, strict=True):
       # All runs are tested on the same strings.
       if source.run_axis is not None:
         host_data = jax.tree.map(lambda x: x[0], host_data)
-      elif length == 1:
+      elif not accuracy_programs.num_compiled:
         accuracy_programs.prepare(
           widths, params, shared, np.int32(length), host_data
         )
@@ -101,9 +121,18 @@ def evaluate(
       if len(accuracies) >= _IN_FLIGHT:
         accuracies[-_IN_FLIGHT].block_until_ready()
         bar.update()
-    accuracies = devices.fetch(accuracies)
-    bar.update(len(lengths) - bar.n)
-  return np.stack(accuracies, axis=-1)
+    accuracies = np.stack(devices.fetch(accuracies), axis=-1)
+    bar.update(min(len(lengths), _IN_FLIGHT - 1))
+    return accuracies
+
+  with progress.bar(num_turns * len(lengths), 0, 'Evaluate', 'length') as bar:
+    by_turn = [
+      accuracies_of(of_turn(params, turn), bar).reshape(
+        num_devices, -1, len(lengths)
+      )
+      for turn in range(num_turns)
+    ]
+  return np.stack(by_turn, axis=1).reshape(num_runs, -1)
 
 
 def make_test(

@@ -131,7 +131,7 @@ def _entries(
 def _published(
   preset: str, cell: presets.Cell, test: str, setting: str
 ) -> Numbers | None:
-  if preset == 'table1':
+  if preset in ('table1', 'table1_small'):
     return Numbers(*paper.TABLE_1[cell.task, cell.model])
   if preset == 'table2':
     return Numbers(None, paper.TABLE_2[cell.model, setting, test])

@@ -11,6 +11,7 @@ import os
 from experiments import (
   files,
   paper,
+  presets,
   progress,
   results,
   sweep_numbers,
@@ -142,7 +143,9 @@ def _model(entry: sweep_numbers.Entry) -> str:
 
 def _legend(entries: Sequence[sweep_numbers.Entry]) -> str:
   """Says what the numbers of a table are."""
-  text = 'Mean accuracy over all lengths beyond training, in percent'
+  about = presets.PRESETS[entries[0].preset].about
+  text = f'{about} ' if about else ''
+  text += 'Mean accuracy over all lengths beyond training, in percent'
   if any(entry.test for entry in entries):
     text += ' (same length: accuracy at the longest training length)'
   text += (

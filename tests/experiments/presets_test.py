@@ -116,6 +116,18 @@ def test_extra_cells_differ_from_the_faithful_ones_in_one_field():
     assert same == faithful[cell.name.removesuffix('_extra')].experiment
 
 
+def test_small_cells_differ_from_the_faithful_ones_in_size_only():
+  faithful = {cell.name: cell for cell in _cells('table1')}
+  for cell in _cells('table1_small'):
+    same = faithful[cell.name].experiment
+    free = ('embedding_dim', 'training_steps', 'learning_rate')
+    free += ('architecture_params',) * (cell.model == 'rnn')
+    for field in dataclasses.fields(same):
+      value = getattr(cell.experiment, field.name)
+      assert field.name in free or value == getattr(same, field.name)
+    assert cell.experiment.architecture_params in ({}, {'hidden_size': 64})
+
+
 def test_table_2_trains_on_fair_bits_and_tests_on_others():
   cells = _cells('table2')
   assert {(cell.task, cell.model) for cell in cells} == {

@@ -45,6 +45,19 @@ def test_runs_are_tested_on_the_same_strings():
   np.testing.assert_array_equal(accuracies[0], accuracies[1])
 
 
+def test_runs_keep_their_places():
+  task = builders.make_task(_TINY)
+  model = builders.make_model(_TINY, task)
+  runs = [(1e-3, seed, seed) for seed in range(3)]
+  params = training.init_state(_TINY, model, runs).params
+  together = range_evaluation.evaluate(_TINY, task, model, params)
+  for i in range(len(runs)):
+    alone = jax.tree.map(lambda x, i=i: x[i : i + 1], params)
+    accuracies = range_evaluation.evaluate(_TINY, task, model, alone)
+    np.testing.assert_allclose(accuracies[0], together[i], atol=1e-6)
+  assert len(np.unique(together, axis=0)) == len(runs)
+
+
 @pytest.mark.parametrize(
   ('training_length', 'expected'), [(0, 2.5), (1, 3.0), (3, 4.0), (4, None)]
 )
