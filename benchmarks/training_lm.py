@@ -8,16 +8,13 @@ python -m benchmarks.training_lm --embedding_dim=64 --num_heads=2 \
   --vocab_size=512 --batch_size=2 --thickness=2 --num_layers=4
 """
 
-import functools
-
 from absl import app, flags
 from flax import traverse_util
 import jax
-import optax
 
 from benchmarks import timing
+from experiments.language import config, training
 from regulargpt_jax import depth as depth_lib
-from regulargpt_jax import language_models
 
 _DIM = flags.DEFINE_integer('embedding_dim', 768, 'Width of the models.')
 _NUM_HEADS = flags.DEFINE_integer('num_heads', 12, 'Attention heads.')
@@ -40,53 +37,37 @@ _PEAK = flags.DEFINE_float(
 
 
 class _Training:
-  """A model that trains: each call is a step."""
+  """A model that trains: each call is a step of `launch.train_lm`."""
 
-  def __init__(self, name, **fields):
-    model = language_models.BUILDERS[name](
-      _VOCAB_SIZE.value,
+  def __init__(self, **fields):
+    experiment = config.LanguageExperiment(
+      vocab_size=_VOCAB_SIZE.value,
       embedding_dim=_DIM.value,
       num_heads=_NUM_HEADS.value,
       remat=_REMAT.value,
+      sequence_length=_LENGTH.value,
+      batch_size=_BATCH_SIZE.value,
       **fields,
     )
-    optimizer = optax.adamw(6e-4)
+    mesh = training.make_mesh(experiment)
     shape = (_BATCH_SIZE.value, _LENGTH.value + 1)
-    tokens = jax.random.randint(jax.random.key(0), shape, 0, _VOCAB_SIZE.value)
-
-    @jax.jit
-    def init(key):
-      params = model.init(key, tokens[:1, :1])
-      return params, optimizer.init(params)
-
-    @functools.partial(jax.jit, donate_argnums=0)
-    def step(state, tokens):
-      def loss_fn(params):
-        inputs, targets = tokens[:, :-1], tokens[:, 1:]
-        return model.apply(params, inputs, targets, method='losses').mean()
-
-      params, optimizer_state = state
-      loss, gradient = jax.value_and_grad(loss_fn)(params)
-      updates, optimizer_state = optimizer.update(
-        gradient, optimizer_state, params
-      )
-      return (optax.apply_updates(params, updates), optimizer_state), loss
-
-    self._state = init(jax.random.key(0))
-    self._tokens = tokens
-    self.params = self._state[0]['params']
-    self.num_parameters = sum(x.size for x in jax.tree.leaves(self.params))
+    self._tokens = jax.random.randint(
+      jax.random.key(0), shape, 0, _VOCAB_SIZE.value
+    )
+    self._state = training.init_state(experiment, mesh)
+    self.params = self._state.params['params']
+    self.num_parameters = training.num_parameters(self._state)
     self._step, self.compile_s = timing.compiled(
-      step, self._state, self._tokens
+      training.jitted_step(experiment, mesh), self._state, self._tokens
     )
     self.megabytes = self._step.memory_analysis().temp_size_in_bytes / 1e6
 
   def __call__(self):
-    self._state, loss = self._step(self._state, self._tokens)
-    return loss
+    self._state = self._step(self._state, self._tokens)
+    return self._state.loss_sum
 
 
-def _flops(training, num_passes, keys_per_query):
+def _flops(model, num_passes, keys_per_query):
   """Returns the operations of a step that the model's definition asks for.
 
   A multiplication by a parameter is two operations forward and four backward,
@@ -95,11 +76,11 @@ def _flops(training, num_passes, keys_per_query):
   computed and masked, or computed again, does not count.
 
   Args:
-    training: The model.
+    model: The model.
     num_passes: How often a symbol goes through each block.
     keys_per_query: Over all passes and blocks, on average.
   """
-  params = traverse_util.flatten_dict(training.params)
+  params = traverse_util.flatten_dict(model.params)
   per_symbol = num_passes * sum(
     x.size for path, x in params.items() if path[-1] == 'kernel'
   )
@@ -123,13 +104,13 @@ def main(argv):
   keys = sum(_mean_window(chunk_size, chunk_size**l) for l in levels)
   models = {
     f'RegularGPT {chunk_size}/{thickness}': (
-      _Training('regular_gpt_lm', chunk_size=chunk_size, thickness=thickness),
+      _Training(chunk_size=chunk_size, thickness=thickness),
       len(levels),
       thickness * keys,
     ),
     f'GPT, {_POSITION_BIAS.value}, {_NUM_LAYERS.value} layers': (
       _Training(
-        'gpt_lm',
+        architecture='gpt_lm',
         position_bias=_POSITION_BIAS.value,
         num_layers=_NUM_LAYERS.value,
       ),
@@ -138,21 +119,19 @@ def main(argv):
     ),
   }
   seconds = timing.interleaved(
-    [training for training, *_ in models.values()],
+    [model for model, *_ in models.values()],
     _ROUNDS.value,
     _CALLS.value,
   )
   rows = []
-  for (name, (training, *counts)), s in zip(
-    models.items(), seconds, strict=True
-  ):
-    flops = _flops(training, *counts)
+  for (name, (model, *counts)), s in zip(models.items(), seconds, strict=True):
+    flops = _flops(model, *counts)
     rows.append(
       [
         name,
-        f'{training.num_parameters / 1e6:.1f}',
-        f'{training.compile_s:.0f}',
-        f'{training.megabytes:.0f}',
+        f'{model.num_parameters / 1e6:.1f}',
+        f'{model.compile_s:.0f}',
+        f'{model.megabytes:.0f}',
         f'{s * 1e3:.1f}',
         f'{_BATCH_SIZE.value * _LENGTH.value / s:.0f}',
         f'{flops / 1e9:.1f}',

@@ -59,7 +59,7 @@ class Checkpoints:
     try:
       self._manager.reload()
       with _errors_once():
-        self._manager.save(step, args=ocp.args.StandardSave(state), force=True)
+        self._manager.save(step, args=ocp.args.PyTreeSave(state), force=True)
         self._manager.wait_until_finished()
       devices.from_main(lambda: self._finish(step))
     except jax.errors.JaxRuntimeError:
@@ -93,7 +93,8 @@ class Checkpoints:
     """Returns the newest good checkpoint's step and state, None without any.
 
     Args:
-      like: A tree of arrays of the right shapes, types and shardings.
+      like: A tree of arrays of the right shapes, types and shardings, or only
+        the part of the state that is wanted, under the same names.
 
     Raises:
       OSError: If there are checkpoints and none of them is good.
@@ -156,7 +157,12 @@ class Checkpoints:
     try:
       with _errors_once():
         return self._manager.restore(
-          step, args=ocp.args.StandardRestore(abstract)
+          step,
+          args=ocp.args.PyTreeRestore(
+            abstract,
+            ocp.checkpoint_utils.construct_restore_args(abstract),
+            partial_restore=True,
+          ),
         )
     except Exception as error:  # Of many kinds; the files are as written.
       raise OSError(
@@ -209,29 +215,29 @@ class Checkpoints:
 def load(
   workdir: str, like: chex.ArrayTree, training_steps: int
 ) -> tuple[int, chex.ArrayTree]:
-  """Returns a workdir's newest good checkpoint, not to train on: step, state.
+  """Returns the newest good checkpoint, not to train on: step, parameters.
 
   Says so if training was not at its end.
 
   Args:
     workdir: The run's folder.
-    like: As in `Checkpoints.restore`.
+    like: Arrays of the parameters' shapes, types and shardings.
     training_steps: Of the whole training.
 
   Raises:
     OSError: If there is no good checkpoint.
   """
   checkpoints = Checkpoints(workdir)
-  restored = checkpoints.restore(like)
+  restored = checkpoints.restore({'params': like})
   checkpoints.close()
   if restored is None:
     raise OSError(f'{workdir} has no checkpoint yet.')
-  step, _ = restored
+  step, state = restored
   if step < training_steps:
     progress.say(
       f'Not trained to the end: this is step {step} of {training_steps}.'
     )
-  return restored
+  return step, state['params']
 
 
 @contextlib.contextmanager

@@ -84,9 +84,9 @@ def _load_params(
       f'{workdir} holds {len(runs)} runs, the first of learning rate {rate:g}'
       f' and seed {seed}.'
     )
-  like = training.init_state(experiment, model, runs)
-  _, state = checkpoints.load(workdir, like, experiment.training_steps)
-  return state.params
+  like = training.init_state(experiment, model, runs).params
+  _, params = checkpoints.load(workdir, like, experiment.training_steps)
+  return params
 
 
 def evaluate(workdir: str, output_dir: str | None = None, **overrides) -> None:

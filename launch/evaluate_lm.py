@@ -5,22 +5,23 @@ python -m launch.evaluate_lm --workdir=runs/lm
 
 from absl import flags
 
+from experiments.language import config
 from launch import flag_lib
 
 _WORKDIR = flags.DEFINE_string(
   'workdir', None, 'Folder of the trained model.', required=True
 )
 _LENGTHS = flags.DEFINE_list(
-  'lengths', '512,1024,2048,4096,8192', 'Tokens of context.'
+  'lengths', [str(n) for n in config.LENGTHS], 'Tokens of context.'
 )
 _NUM_SEQUENCES = flags.DEFINE_integer(
   'num_sequences',
-  1000,
+  config.NUM_SEQUENCES,
   'How many last tokens to predict, the same ones at each length.',
 )
 _BATCH_TOKENS = flags.DEFINE_integer(
   'batch_tokens',
-  2**16,
+  config.BATCH_TOKENS,
   'Tokens that the model reads at once: fewer need less memory.',
 )
 _DATA_DIR = flags.DEFINE_string(

@@ -34,7 +34,9 @@ _TRAINING_TIME_S = flags.DEFINE_float(
   lower_bound=0,
 )
 _BATCH_TOKENS = flags.DEFINE_integer(
-  'batch_tokens', 2**16, 'Tokens that a model reads at once in the evaluation.'
+  'batch_tokens',
+  config.BATCH_TOKENS,
+  'Tokens that a model reads at once in the evaluation.',
 )
 _REPORT_ONLY = flags.DEFINE_boolean(
   'report_only', False, 'Whether to measure nothing.'
@@ -43,6 +45,7 @@ _OVERRIDES = (
   'data_dir',
   'tokenizer',
   'training_steps',
+  'warmup_steps',
   'batch_size',
   'accumulation_steps',
   'remat',

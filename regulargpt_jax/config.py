@@ -36,8 +36,8 @@ class TransformerConfig:
       by sqrt(2 `num_blocks`)).
     dropout_rate: On embeddings and on each sublayer's output.
     dtype: Of the computation; parameters and softmax are float32 always.
-    remat: Whether each level or layer is computed again in the backward pass,
-      which divides its memory by the depth and costs a third more time.
+    remat: Whether the backward pass computes each level or layer again from
+      its input, and not only what is cheap: less memory, more time.
   """
 
   vocab_size: int

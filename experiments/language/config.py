@@ -8,6 +8,12 @@ import jax.numpy as jnp
 from experiments import options
 from regulargpt_jax import gpt_lm, language_models, model
 
+# Of an evaluation: tokens of context, last tokens to predict after each (both
+# as in Table 3), and tokens that the model reads at once.
+LENGTHS = (512, 1024, 2048, 4096, 8192)
+NUM_SEQUENCES = 1000
+BATCH_TOKENS = 2**16
+
 
 @dataclasses.dataclass(frozen=True)
 class LanguageExperiment:
@@ -104,7 +110,10 @@ class LanguageExperiment:
     may_change=True,
   )
   validation_batches: int = options.option(
-    20, 'Batches of the validation split for one.', minimum=1, may_change=True
+    20,
+    'Batches of the validation split for one, if it has so many.',
+    minimum=1,
+    may_change=True,
   )
   checkpoint_every: int = options.option(
     1000,

@@ -23,8 +23,8 @@ class Preset:
 
   base: Fields
   models: Mapping[str, Fields]
-  lengths: Sequence[int] = (512, 1024, 2048, 4096, 8192)
-  num_sequences: int = 1000
+  lengths: Sequence[int] = config_lib.LENGTHS
+  num_sequences: int = config_lib.NUM_SEQUENCES
   seeds: Sequence[int] = (0, 1, 2)
 
 

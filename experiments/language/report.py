@@ -29,6 +29,7 @@ def contents(
   num_sequences: int,
   step: int,
   num_parameters: int,
+  diverged: bool = False,
 ) -> dict[str, Any]:
   """Returns all there is to know about an evaluation, for JSON.
 
@@ -39,6 +40,7 @@ def contents(
     num_sequences: How many tokens each is of.
     step: Steps trained.
     num_parameters: Of the model.
+    diverged: Whether training was given up at that step.
   """
   return {
     'perplexity': {
@@ -47,6 +49,7 @@ def contents(
     },
     'num_sequences': num_sequences,
     'step': step,
+    'diverged': diverged,
     'num_parameters': num_parameters,
     'experiment': dataclasses.asdict(experiment),
     'evaluated_on': {
@@ -77,6 +80,7 @@ def load_json(path: str) -> dict[str, Any]:
     }
     config_lib.LanguageExperiment(**results['experiment'])
     int(results['step'])
+    results.setdefault('diverged', False)  # Newer than some results.
   except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
     raise ValueError(f'Cannot read the result {path}: {error}') from error
   return results

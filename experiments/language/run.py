@@ -4,6 +4,7 @@ from collections.abc import Sequence
 import dataclasses
 import math
 import os
+from typing import Any
 
 from flax import linen as nn
 import jax
@@ -16,10 +17,6 @@ from experiments.language import config as config_lib
 from experiments.language import evaluation, report, sharding, training
 from experiments.text import loading, tokenizers
 from regulargpt_jax import sampling
-
-LENGTHS = (512, 1024, 2048, 4096, 8192)
-NUM_SEQUENCES = 1000
-BATCH_TOKENS = 2**16
 
 
 def with_text(
@@ -104,17 +101,16 @@ def load(workdir: str) -> Trained:
     OSError: If it has no good checkpoint.
   """
   experiment = base_config.load(workdir, config_lib.LanguageExperiment)
-  like = training.init_state(experiment, sharding.make_mesh())
-  step, state = checkpoints.load(workdir, like, experiment.training_steps)
-  model = config_lib.make_model(experiment)
-  return Trained(experiment, model, state.params, step)
+  like = training.state_shapes(experiment, sharding.make_mesh()).params
+  step, params = checkpoints.load(workdir, like, experiment.training_steps)
+  return Trained(experiment, config_lib.make_model(experiment), params, step)
 
 
 def evaluate(
   workdir: str,
-  lengths: Sequence[int] = LENGTHS,
-  num_sequences: int = NUM_SEQUENCES,
-  batch_tokens: int = BATCH_TOKENS,
+  lengths: Sequence[int] = config_lib.LENGTHS,
+  num_sequences: int = config_lib.NUM_SEQUENCES,
+  batch_tokens: int = config_lib.BATCH_TOKENS,
   data_dir: str = '',
   output_dir: str = '',
 ) -> dict:
@@ -172,6 +168,27 @@ def evaluate(
     print(report.table(perplexities, title))
     print(f'plot: {os.path.join(folder, report.NAME)}.png')
   return results
+
+
+def diverged(
+  workdir: str, error: base_training.DivergedError
+) -> dict[str, Any]:
+  """Returns what `evaluate` would, of a training that had to be given up.
+
+  Args:
+    workdir: Of `train`.
+    error: What it raised.
+  """
+  experiment = base_config.load(workdir, config_lib.LanguageExperiment)
+  return report.contents(
+    experiment,
+    experiment,
+    {},
+    0,
+    int(devices.fetch(error.state.diverged_at)),
+    training.num_parameters(error.state),
+    diverged=True,
+  )
 
 
 def sample(

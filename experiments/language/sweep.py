@@ -19,6 +19,7 @@ from experiments.language import evaluation, presets, report, run
 
 NAME = 'report'
 _MISSING = 'missing'
+_DIVERGED = 'diverged'
 
 # Of a preset's models, by seed: what `report.load_json` returns.
 Results = dict[str, dict[int, dict[str, Any]]]
@@ -31,7 +32,7 @@ def sweep(
   models: Sequence[str] = (),
   seeds: Sequence[int] = (),
   training_time_s: float = math.inf,
-  batch_tokens: int = run.BATCH_TOKENS,
+  batch_tokens: int = config_lib.BATCH_TOKENS,
   report_only: bool = False,
   **overrides: Any,
 ) -> None:
@@ -77,12 +78,12 @@ def sweep(
     run_dir = os.path.join(workdir, model, f'seed_{seed}')
     try:
       run.train(experiment, run_dir, training_time_s)
+      results = run.evaluate(
+        run_dir, preset.lengths, preset.num_sequences, batch_tokens
+      )
     except base_training.DivergedError as error:
       progress.say(str(error))
-      continue
-    results = run.evaluate(
-      run_dir, preset.lengths, preset.num_sequences, batch_tokens
-    )
+      results = run.diverged(run_dir, error)
     if devices.is_main():
       os.makedirs(os.path.dirname(path), exist_ok=True)
       report.save_json(results, path)
@@ -106,7 +107,8 @@ def load(name: str, folder: str) -> Results:
     found[model] = {}
     for path in sorted(glob.glob(_path(folder, model, '*'))):
       results = report.load_json(path)
-      if not results['perplexity'].keys() >= set(preset.lengths):
+      lengths = results['perplexity'].keys()
+      if not (results['diverged'] or lengths >= set(preset.lengths)):
         raise ValueError(f'{path} is not of the lengths of {name}.')
       found[model][results['experiment']['seed']] = results
   texts = {
@@ -133,7 +135,7 @@ def write_report(name: str, folder: str) -> None:
   if not any(results.values()):
     raise ValueError(f'{folder} holds no results of {name}.')
   curves = {model: _mean(by_seed) for model, by_seed in results.items()}
-  text = _table(name, curves) + '\n\n' + _notes(name, results) + '\n'
+  text = _table(name, results, curves) + '\n\n' + _notes(name, results) + '\n'
   path = os.path.join(folder, NAME)
   files.write_atomically(path + '.md', text)
   files.write_atomically(path + '.csv', _csv(results, curves))
@@ -149,8 +151,12 @@ def write_report(name: str, folder: str) -> None:
 def _mean(
   by_seed: dict[int, dict[str, Any]],
 ) -> dict[int, evaluation.Perplexity]:
-  """Returns the mean over seeds of what was measured, by length."""
-  curves = [results['perplexity'] for results in by_seed.values()]
+  """Returns the mean over seeds of what was measured, by length.
+
+  The standard errors are averaged too: all seeds are tested on the same
+  strings, so more seeds do not make them smaller.
+  """
+  curves = [r['perplexity'] for r in by_seed.values() if not r['diverged']]
   return {
     length: evaluation.Perplexity(
       *np.mean([dataclasses.astuple(c[length]) for c in curves], 0).tolist()
@@ -159,7 +165,7 @@ def _mean(
   }
 
 
-def _table(name, curves) -> str:
+def _table(name, results, curves) -> str:
   preset = presets.PRESETS[name]
   lines = [
     '| length | ' + ' | '.join(curves) + ' |',
@@ -168,7 +174,10 @@ def _table(name, curves) -> str:
   for length in preset.lengths:
     row = [f'{length:,}']
     for model, curve in curves.items():
-      cell = f'{curve[length].perplexity:,.2f}' if curve else _MISSING
+      cell = _DIVERGED if results[model] else _MISSING
+      if curve:
+        value = curve[length]
+        cell = f'{value.perplexity:,.2f} ± {value.standard_error:,.2f}'
       if name == 'table3':
         cell += f' ({paper.TABLE_3[model, length]:,.2f})'
       row.append(cell)
@@ -181,7 +190,8 @@ def _notes(name: str, results: Results) -> str:
   preset = presets.PRESETS[name]
   lines = [
     f'Perplexity of the last token, {preset.num_sequences:,} sequences of the'
-    ' test split, mean over seeds.'
+    ' test split, mean over seeds ± standard error of the choice of sequences,'
+    ' which are the same ones for all seeds, models and lengths.'
   ]
   if name == 'table3':
     lines[0] += ' In parentheses: Chi et al. (2023), on OpenWebText2.'
@@ -199,6 +209,9 @@ def _provenance(preset, model: str, by_seed) -> str:
     f'{first["num_parameters"] / 1e6:.2f} M parameters',
     f'{len(by_seed)} of {len(preset.seeds)} seeds',
   ]
+  diverged = [f'{s}' for s, r in by_seed.items() if r['diverged']]
+  if diverged:
+    parts.append(f'diverged and left out: seed {" and ".join(diverged)}')
   steps = sorted({results['step'] for results in by_seed.values()})
   wanted = presets.experiment(preset, model, found.seed)
   parts.append(
@@ -227,16 +240,33 @@ def _provenance(preset, model: str, by_seed) -> str:
 def _csv(results: Results, curves) -> str:
   text = io.StringIO()
   writer = csv.writer(text, lineterminator='\n')
-  writer.writerow(['model', 'length', 'seeds', 'perplexity', 'standard_error'])
+  writer.writerow(
+    [
+      'model',
+      'length',
+      'seeds',
+      'perplexity',
+      'standard_error',
+      'least_of_seeds',
+      'greatest_of_seeds',
+    ]
+  )
   for model, curve in curves.items():
     for length, value in curve.items():
+      by_seed = [
+        r['perplexity'][length].perplexity
+        for r in results[model].values()
+        if not r['diverged']
+      ]
       writer.writerow(
         [
           model,
           length,
-          len(results[model]),
+          len(by_seed),
           value.perplexity,
           value.standard_error,
+          min(by_seed),
+          max(by_seed),
         ]
       )
   return text.getvalue()

@@ -4,6 +4,7 @@ As `experiments.training`, for one model that may be large: the mesh is another,
 and the data come from files.
 """
 
+from collections.abc import Callable
 import contextlib
 import functools
 import math
@@ -71,26 +72,46 @@ def _optimizer(
   )
 
 
+def _init(experiment: config_lib.LanguageExperiment, seed: jax.Array) -> State:
+  model = config_lib.make_model(experiment)
+  params = model.init(jax.random.key(seed), jnp.zeros((1, 1), jnp.int32))
+  return State(
+    step=jnp.zeros((), jnp.int32),
+    params=params,
+    optimizer=_optimizer(experiment).init(params),
+    num_summed=jnp.zeros((), jnp.int32),
+    loss_sum=jnp.zeros(()),
+    diverged_at=jnp.full((), -1, jnp.int32),
+  )
+
+
+def state_shapes(
+  experiment: config_lib.LanguageExperiment, mesh: jax.sharding.Mesh
+) -> State:
+  """Returns what a state's arrays are like, and where they lie."""
+  shapes = jax.eval_shape(
+    functools.partial(_init, experiment), jax.ShapeDtypeStruct((), jnp.uint32)
+  )
+  return jax.tree.map(
+    lambda x, lies: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=lies),
+    shapes,
+    sharding.of_state(mesh, shapes),
+  )
+
+
+def _shardings(experiment, mesh) -> State:
+  return jax.tree.map(lambda x: x.sharding, state_shapes(experiment, mesh))
+
+
 def init_state(
   experiment: config_lib.LanguageExperiment, mesh: jax.sharding.Mesh
 ) -> State:
   """Returns the state before the first step."""
-  model = config_lib.make_model(experiment)
-
-  def init(seed):
-    params = model.init(jax.random.key(seed), jnp.zeros((1, 1), jnp.int32))
-    return State(
-      step=jnp.zeros((), jnp.int32),
-      params=params,
-      optimizer=_optimizer(experiment).init(params),
-      num_summed=jnp.zeros((), jnp.int32),
-      loss_sum=jnp.zeros(()),
-      diverged_at=jnp.full((), -1, jnp.int32),
-    )
-
-  seed = jnp.uint32(experiment.model_init_seed)
-  shardings = sharding.of_state(mesh, jax.eval_shape(init, seed))
-  return jax.jit(init, out_shardings=shardings)(seed)
+  init = jax.jit(
+    functools.partial(_init, experiment),
+    out_shardings=_shardings(experiment, mesh),
+  )
+  return init(jnp.uint32(experiment.model_init_seed))
 
 
 def num_parameters(state: State) -> int:
@@ -162,6 +183,20 @@ def train_step(
   )
 
 
+def jitted_step(
+  experiment: config_lib.LanguageExperiment, mesh: jax.sharding.Mesh
+) -> Callable[[State, jax.Array], State]:
+  """Returns `train_step` as it is run: the state is changed in place."""
+  step = functools.partial(train_step, experiment, mesh)
+  return _in_place(step, experiment, mesh)
+
+
+def _in_place(function, experiment, mesh):
+  return jax.jit(
+    function, donate_argnums=0, out_shardings=_shardings(experiment, mesh)
+  )
+
+
 def train(
   experiment: config_lib.LanguageExperiment,
   workdir: str,
@@ -189,12 +224,8 @@ def train(
   mesh = make_mesh(experiment)
   state = init_state(experiment, mesh)
   batches = _batches(experiment, text.streams['train'], experiment.seed)
-  in_place = {
-    'donate_argnums': 0,
-    'out_shardings': sharding.of_state(mesh, state),
-  }
-  step_fn = jax.jit(functools.partial(train_step, experiment, mesh), **in_place)
-  forget_sums = jax.jit(_without_sums, **in_place)
+  step_fn = jitted_step(experiment, mesh)
+  forget_sums = _in_place(_without_sums, experiment, mesh)
   validate = _make_validation(experiment, mesh, text)
   with contextlib.ExitStack() as stack:
     checkpoints = checkpoints_lib.Checkpoints(workdir)
@@ -290,6 +321,14 @@ def _make_validation(experiment, mesh, text: loading.Text):
   model = config_lib.make_model(experiment)
   batches = _batches(experiment, text.streams['validation'], _VALIDATION_SEED)
   num_parts = experiment.accumulation_steps
+  # Each window once, however small the split is.
+  num_windows = loading.num_windows(
+    text.streams['validation'], experiment.sequence_length
+  )
+  num_batches = min(
+    experiment.validation_batches,
+    max(num_windows // experiment.batch_size, 1),
+  )
 
   @jax.jit
   def loss_fn(params, tokens_BxS):
@@ -302,7 +341,7 @@ def _make_validation(experiment, mesh, text: loading.Text):
       float(
         devices.fetch(loss_fn(params, sharding.put_batch(mesh, batches[i])))
       )
-      for i in range(experiment.validation_batches)
+      for i in range(num_batches)
     ]
     return math.fsum(losses) / len(losses)
 

@@ -150,14 +150,12 @@ def load(data_dir: str, tokenizer: str = '') -> Text:
   return Text(folder, metadata, streams)
 
 
-def _windows(stream: Stream, length: int) -> grain.MapDataset:
-  """Returns where the windows [T + 1] that predict every token once start.
+def num_windows(stream: Stream, length: int) -> int:
+  """Returns how many windows [T + 1] predict every token once.
 
   Inputs are [:-1] of them, targets [1:]; end-of-text fills the last one up.
   """
-  _positive(length, 'length')
-  number = builder.num_windows(len(stream), length)
-  return grain.MapDataset.range(0, number * length, length)
+  return builder.num_windows(len(stream), _positive(length, 'length'))
 
 
 def _positive(number: int, what: str) -> int:
@@ -203,8 +201,9 @@ def training_batches(
   # grain shuffles epoch e with seed + e: without mixing, one seed's second
   # epoch would be the next seed's first.
   mixed = int(np.random.SeedSequence(seed).generate_state(1)[0])
+  stop = num_windows(stream, length) * length
   return (
-    _windows(stream, length)
+    grain.MapDataset.range(0, stop, length)
     .shuffle(mixed)
     .repeat(_EPOCHS)
     .batch(batch_size // process_count)[process_index::process_count]

@@ -127,6 +127,58 @@ def test_two_processes_of_four_devices_equal_one(data_dir, trained, tmp_path):
     )
 
 
+def test_two_processes_evaluate_as_one(trained, evaluated, tmp_path):
+  flags = (f'--workdir={trained}', f'--output_dir={tmp_path}', *_EVALUATION)
+  processes = commands.start_together(2, 'evaluate_lm', *flags)
+  ends = [process.communicate(timeout=300) for process in processes]
+  assert not any(p.returncode for p in processes), ends
+  printed, nothing = (
+    [line for line in stdout.splitlines() if '[Gloo]' not in line]
+    for stdout, _ in ends
+  )
+  assert printed[:4] == evaluated.splitlines()[:4]
+  assert not nothing  # The first process alone reports.
+  _assert_close(_result(tmp_path), _result(trained))
+
+
+def _assert_close(found, expected):
+  assert found['perplexity'].keys() == expected['perplexity'].keys()
+  for length, value in expected['perplexity'].items():
+    np.testing.assert_allclose(
+      list(found['perplexity'][length].values()),
+      list(value.values()),
+      rtol=1e-4,
+    )
+
+
+@pytest.mark.slow
+def test_two_processes_measure_what_one_does(tmp_path):
+  """A sweep: training, evaluation and the report."""
+  data_dir = texts.prepare(tmp_path, num_documents=60)
+  found = []
+  for name in ('one', 'two'):
+    flags = (
+      '--preset=tiny',
+      '--models=regular_gpt_4_2',
+      '--training_steps=2',
+      '--warmup_steps=0',
+      '--batch_size=2',
+      f'--data_dir={data_dir}',
+      f'--workdir={tmp_path / name}',
+    )
+    if name == 'one':
+      processes = [commands.start('sweep_lm', *flags)]
+    else:
+      processes = commands.start_together(2, 'sweep_lm', *flags)
+    ends = [process.communicate(timeout=300) for process in processes]
+    assert not any(p.returncode for p in processes), ends
+    folder = tmp_path / name / 'results' / 'tiny'
+    assert (folder / 'report.md').exists()
+    path = folder / 'regular_gpt_4_2' / 'seed_0.json'
+    found.append(json.loads(path.read_text()))
+  _assert_close(*found)
+
+
 def test_samples(trained):
   status, stdout, stderr = commands.run(
     'sample', f'--workdir={trained}', '--prompt=ab ba', '--num_tokens=20'

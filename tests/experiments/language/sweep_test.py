@@ -13,7 +13,6 @@ from experiments.language import (
   evaluation,
   presets,
   report,
-  run,
   sweep,
 )
 from tests.experiments.language import texts
@@ -21,19 +20,25 @@ from tests.experiments.language import texts
 _TABLE_3 = presets.PRESETS['table3']
 
 
-def _save(folder, model, seed, value, **fields):
+def _save(folder, model, seed, value, diverged=False, **fields):
   experiment = dataclasses.replace(
     presets.experiment(_TABLE_3, model, seed, **fields), vocab_size=50257
   )
   perplexities = {
     length: evaluation.Perplexity(value + length, 0.5, 3.0)
-    for length in _TABLE_3.lengths
+    for length in (() if diverged else _TABLE_3.lengths)
   }
   path = folder / model / f'seed_{seed}.json'
   path.parent.mkdir(parents=True, exist_ok=True)
   report.save_json(
     report.contents(
-      experiment, experiment, perplexities, 1000, 40_000, 81_000_000
+      experiment,
+      experiment,
+      perplexities,
+      1000,
+      40_000,
+      81_000_000,
+      diverged,
     ),
     str(path),
   )
@@ -44,7 +49,7 @@ def test_table_3_is_the_paper_s():
   assert {model for model, _ in paper.TABLE_3} == set(_TABLE_3.models)
   assert {length for _, length in paper.TABLE_3} == set(_TABLE_3.lengths)
   assert len(paper.TABLE_3) == 40
-  assert tuple(_TABLE_3.lengths) == run.LENGTHS
+  assert tuple(_TABLE_3.lengths) == config.LENGTHS
   for model in _TABLE_3.models:
     experiment = presets.experiment(_TABLE_3, model, 2)
     assert (experiment.seed, experiment.model_init_seed) == (2, 2)
@@ -75,6 +80,8 @@ def test_report(tmp_path, capsys):
   for seed, value in enumerate((10.0, 20.0, 60.0)):
     _save(tmp_path, 'alibi', seed, value)
   _save(tmp_path, 't5', 0, 5.0, batch_size=16, accumulation_steps=2)
+  _save(tmp_path, 't5', 2, 0.0, diverged=True, batch_size=16)
+  _save(tmp_path, 'regular_gpt_32_6', 0, 0.0, diverged=True)
   sweep.write_report('table3', str(tmp_path))
   text = (tmp_path / 'report.md').read_text()
   assert text in capsys.readouterr().out
@@ -82,7 +89,9 @@ def test_report(tmp_path, capsys):
   names = [name.strip() for name in rows[0]]
   row = dict(zip(names, map(str.strip, rows[2]), strict=True))
   assert row['length'] == '512'
-  assert row['alibi'] == '542.00 (24.53)'  # The mean over seeds.
+  assert row['alibi'] == '542.00 ± 0.50 (24.53)'  # The mean over seeds.
+  assert row['t5'] == '517.00 ± 0.50 (24.50)'
+  assert row['regular_gpt_32_6'] == 'diverged (32.06)'
   assert row['kerple'] == 'missing (24.71)'
   row = dict(zip(names, map(str.strip, rows[6]), strict=True))
   assert row['regular_gpt_64_6'] == 'missing (1,175.91)'
@@ -90,10 +99,19 @@ def test_report(tmp_path, capsys):
   assert '3 of 3 seeds' in alibi and '40,000 of 50,000 steps' in alibi
   assert 'not as the preset says' not in alibi
   (t5,) = [line for line in text.splitlines() if '- t5' in line]
-  assert '1 of 3 seeds' in t5
+  assert '2 of 3 seeds, diverged and left out: seed 2' in t5
   assert t5.endswith('not as the preset says: batch_size=16')
   assert (tmp_path / 'report.png').read_bytes().startswith(b'\x89PNG')
-  assert len((tmp_path / 'report.csv').read_text().splitlines()) == 11
+  lines = (tmp_path / 'report.csv').read_text().splitlines()
+  assert len(lines) == 11
+  assert 't5,512,1,517.0,0.5,517.0,517.0' in lines
+  assert 'alibi,512,3,542.0,0.5,522.0,572.0' in lines
+
+
+def test_a_report_of_nothing_but_diverged_models(tmp_path, capsys):
+  _save(tmp_path, 'alibi', 0, 0.0, diverged=True)
+  sweep.write_report('table3', str(tmp_path))
+  assert 'diverged (24.53)' in capsys.readouterr().out
 
 
 def test_results_are_read_as_written(tmp_path):
@@ -159,6 +177,9 @@ def test_a_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
       for path in workdir.glob('results/tiny/alibi/*.json')
     }
 
+  measure(seeds=[3], learning_rate=1e29)
+  assert '| diverged |' in capsys.readouterr().out
+  (workdir / 'results/tiny/alibi/seed_3.json').unlink()
   first = measure(seeds=[1], training_time_s=0)
   assert first.keys() == {'seed_1'}
   second = measure()

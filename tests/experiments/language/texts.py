@@ -56,12 +56,12 @@ def random_text(num_tokens):
   return loading.Text('', {}, streams)
 
 
-def prepare(folder, seed=0):
+def prepare(folder, seed=0, num_documents=30):
   """Prepares words of two letters as bytes; returns the folder."""
   rng = np.random.default_rng(seed)
   words = ['ab', 'ba', 'aa', 'bb']
   with open(folder / 'raw.jsonl', 'w', encoding='utf-8') as f:
-    for _ in range(30):
+    for _ in range(num_documents):
       text = ' '.join(rng.choice(words, 300))
       f.write(json.dumps({'text': text}) + '\n')
   preparation.prepare(
