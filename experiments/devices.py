@@ -12,6 +12,7 @@ import os
 import secrets
 import signal
 import sys
+import threading
 from typing import Any
 import zlib
 
@@ -26,6 +27,8 @@ P = jax.sharding.PartitionSpec
 # that are left stop to wait for it at the end.
 _HEARTBEAT_TIMEOUT_S = 30
 _SHUTDOWN_TIMEOUT_S = 30
+# Seconds until those that are there stop to wait for the others at the start.
+_JOIN_TIMEOUT_S = 300
 # Bytes of an error's text that processes tell each other.
 _MAX_MESSAGE = 2000
 
@@ -46,14 +49,19 @@ def join(
 
   Raises:
     ValueError: If an argument is missing or wrong. (If the others do not come
-      within five minutes, JAX ends the process.)
+      within five minutes, the process ends with a message.)
   """
   print('Waiting for the other processes ...', file=sys.stderr, flush=True)
+  # JAX would end the process too, but with a page of its own.
+  timer = threading.Timer(_JOIN_TIMEOUT_S, _give_up)
+  timer.daemon = True
+  timer.start()
   try:
     jax.distributed.initialize(
       coordinator_address,
       num_processes,
       process_id,
+      initialization_timeout=2 * _JOIN_TIMEOUT_S,
       heartbeat_timeout_seconds=_HEARTBEAT_TIMEOUT_S,
       shutdown_timeout_seconds=_SHUTDOWN_TIMEOUT_S,
     )
@@ -63,8 +71,21 @@ def join(
       f'Cannot join the other processes: {line} Outside Cloud TPU, Slurm and'
       ' Open MPI give --coordinator_address, --num_processes and --process_id.'
     ) from error
+  finally:
+    timer.cancel()
   # JAX has taken SIGTERM for itself, and would swallow it.
   signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _give_up() -> None:
+  print(
+    f'Error: The other processes did not come within {_JOIN_TIMEOUT_S} seconds.'
+    ' Start the same command once for each --process_id, with the same'
+    ' --coordinator_address and --num_processes.',
+    file=sys.stderr,
+    flush=True,
+  )
+  os._exit(1)  # The main thread waits inside JAX and cannot be told.
 
 
 def is_main() -> bool:

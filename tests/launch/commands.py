@@ -28,11 +28,15 @@ def run(command, *flags, **kwargs):
   return process.returncode, stdout, stderr
 
 
-def start_together(number, command, *flags, each=None):
-  """Starts processes that work together, each perhaps with its own flag."""
+def free_port():
   with socket.socket() as s:
     s.bind(('127.0.0.1', 0))
-    port = s.getsockname()[1]
+    return s.getsockname()[1]
+
+
+def start_together(number, command, *flags, each=None):
+  """Starts processes that work together, each perhaps with its own flag."""
+  port = free_port()
   return [
     start(
       command,

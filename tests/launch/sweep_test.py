@@ -3,6 +3,7 @@
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import numpy as np
@@ -176,6 +177,24 @@ def test_processes_that_cannot_be(tmp_path):
   )
   assert status == 1
   assert 'give --coordinator_address' in commands.last_line(stderr)
+
+
+def test_processes_that_do_not_come_are_not_waited_for_for_ever():
+  code = (
+    'from experiments import devices\n'
+    'devices._JOIN_TIMEOUT_S = 1\n'
+    f'devices.join("127.0.0.1:{commands.free_port()}", 2, 0)\n'
+  )
+  process = subprocess.run(
+    [sys.executable, '-c', code],
+    cwd=commands.REPOSITORY,
+    capture_output=True,
+    text=True,
+    timeout=120,
+  )
+  assert process.returncode == 1
+  last = commands.last_line(process.stderr)
+  assert last.startswith('Error: The other processes did not come within 1 ')
 
 
 def test_processes_with_unlike_commands_are_refused(tmp_path):
