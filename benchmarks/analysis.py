@@ -27,8 +27,7 @@ def main(argv):
   if len(argv) > 1:
     raise app.UsageError('Unexpected arguments.')
   experiment = config.Experiment(task=_TASK.value, embedding_dim=_DIM.value)
-  task = builders.make_task(experiment)
-  model = builders.make_model(experiment, task)
+  task, model = builders.make_task_and_model(experiment)
   state = training.init_state(experiment, model)
   subject = subject_lib.make(experiment, task, model, state.params, 'memory')
   sizes = (_NUM_STRINGS.value, _LENGTH.value)

@@ -46,8 +46,7 @@ def _experiment(architecture):
 
 
 def _step(experiment, width):
-  task = builders.make_task(experiment)
-  model = builders.make_model(experiment, task)
+  task, model = builders.make_task_and_model(experiment)
   source = data.make_source(task, experiment.batch_size, [width])
   runs = training.make_runs(config.runs_of(experiment))
   arguments = (
@@ -73,8 +72,7 @@ def _num_programs(experiment):
     if event == '/jax/core/compile/backend_compile_duration':
       names.append(fun_name)
 
-  task = builders.make_task(experiment)
-  model = builders.make_model(experiment, task)
+  task, model = builders.make_task_and_model(experiment)
   state = training.init_state(experiment, model)
   jax.monitoring.register_event_duration_secs_listener(listen)
   range_evaluation.evaluate(experiment, task, model, state.params)

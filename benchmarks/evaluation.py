@@ -27,8 +27,7 @@ def main(argv):
     max_range_test_length=_LONGEST.value,
     range_test_batch_size=_BATCH_SIZE.value,
   )
-  task = builders.make_task(experiment)
-  model = builders.make_model(experiment, task)
+  task, model = builders.make_task_and_model(experiment)
   state = training.init_state(experiment, model)
   jax.block_until_ready(state)
   start = time.perf_counter()

@@ -338,8 +338,7 @@ def _on_device(task, length):
 def _step_seconds():
   """Returns the seconds of RegularGPT's training step at D = 256, T = 40."""
   experiment = config.Experiment(embedding_dim=256)
-  task = builders.make_task(experiment)
-  model = builders.make_model(experiment, task)
+  task, model = builders.make_task_and_model(experiment)
   source = data.make_source(task, experiment.batch_size, [40])
   runs = training.make_runs(config.runs_of(experiment))
   state = training.init_state(experiment, model)

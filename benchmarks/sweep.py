@@ -23,8 +23,7 @@ _TIMED_STEPS = flags.DEFINE_integer(
 
 def _seconds(experiment, runs) -> float:
   """Trains from the start, compilation included."""
-  task = builders.make_task(experiment)
-  model = builders.make_model(experiment, task)
+  task, model = builders.make_task_and_model(experiment)
   start = time.perf_counter()
   with tempfile.TemporaryDirectory() as workdir:
     training.train(experiment, workdir, task, model, runs)

@@ -26,8 +26,7 @@ def _step_cost():
   rows = []
   for name in ('parity_check', 'cycle_navigation', 'modular_arithmetic'):
     experiment = config.Experiment(task=name, embedding_dim=_DIM.value)
-    task = builders.make_task(experiment)
-    model = builders.make_model(experiment, task)
+    task, model = builders.make_task_and_model(experiment)
     source = data.make_source(task, experiment.batch_size, [40])
     arguments = (
       training.init_state(experiment, model),
@@ -57,8 +56,7 @@ def _logging_cost():
   experiment = config.Experiment(
     embedding_dim=_DIM.value, training_steps=_STEPS.value, checkpoint_every=0
   )
-  task = builders.make_task(experiment)
-  model = builders.make_model(experiment, task)
+  task, model = builders.make_task_and_model(experiment)
   seconds = {}
   # The first one compiles; with JAX's cache on, the others do not.
   for log_every in (0, 1, 100, 0):

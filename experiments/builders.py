@@ -132,6 +132,18 @@ def _task_class(module_name: str, name: str) -> Any:
   return _lookup(f'task of {module_name}', name, classes)
 
 
+def make_task_and_model(
+  experiment: config_lib.Experiment,
+) -> tuple[task_lib.GeneralizationTask, models.Model]:
+  """Returns the experiment's task and model.
+
+  Raises:
+    ValueError: As `make_task` and `make_model`.
+  """
+  task = make_task(experiment)
+  return task, make_model(experiment, task)
+
+
 def make_model(
   experiment: config_lib.Experiment, task: task_lib.GeneralizationTask
 ) -> models.Model:

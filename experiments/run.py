@@ -38,8 +38,7 @@ def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
   """
   if not experiment.training_steps:
     raise ValueError('training_steps must be at least 1, got 0.')
-  task = builders.make_task(experiment)
-  model = builders.make_model(experiment, task)
+  task, model = builders.make_task_and_model(experiment)
   builders.make_curriculum(experiment)  # Fails now, or never.
   data.check(task, experiment.sequence_length)
   devices.check_alike(repr((experiment, os.path.abspath(workdir))))
@@ -66,8 +65,7 @@ def load(
     OSError: If it has no good checkpoint.
   """
   experiment = config_lib.load(workdir)
-  task = builders.make_task(experiment)
-  model = builders.make_model(experiment, task)
+  task, model = builders.make_task_and_model(experiment)
   params = _load_params(workdir, experiment, model)
   return experiment, task, model, params
 
@@ -113,8 +111,7 @@ def evaluate(workdir: str, output_dir: str | None = None, **overrides) -> None:
       'Give an --output_dir: these results are not those of the experiment in'
       f' {workdir}, whose own would be overwritten.'
     )
-  task = builders.make_task(experiment)
-  model = builders.make_model(experiment, task)
+  task, model = builders.make_task_and_model(experiment)
   if len(config_lib.load_runs(workdir)) > 1:
     raise ValueError(
       f'{workdir} holds the runs of a sweep; launch.report shows them.'

@@ -141,7 +141,8 @@ def sweep(
     + repr((part, time_budget_s))
   )
   for cell in cells:  # All of them fail now, or never.
-    _build(cell)
+    builders.make_task_and_model(cell.experiment)
+    builders.make_curriculum(cell.experiment)
     devices.make_mesh(len(cell.runs), cell.experiment.batch_size)
   devices.from_main(lambda: os.makedirs(results_dir, exist_ok=True))
   part_folder = os.path.join(workdir, f'part_{part.replace("/", "_of_")}')
@@ -168,13 +169,6 @@ def sweep(
     f'All have results. For the report: python -m launch.report {report_flags}'
   )
   return True
-
-
-def _build(cell: presets.Cell):
-  task = builders.make_task(cell.experiment)
-  model = builders.make_model(cell.experiment, task)
-  builders.make_curriculum(cell.experiment)
-  return task, model
 
 
 def _has_result(name: str, cell: presets.Cell, results_dir: str) -> bool:
@@ -210,7 +204,7 @@ def _measure(
 ) -> None:
   """Trains, evaluates and writes the result of one cell."""
   experiment = cell.experiment
-  task, model = _build(cell)
+  task, model = builders.make_task_and_model(experiment)
   folder = os.path.join(workdir, 'cells', cell.task, cell.model)
   runs = [(rate, seed, seed) for rate, seed in cell.runs]
   with files.locked(folder):

@@ -160,8 +160,7 @@ def test_sizes_of_the_models():
   """Appendix A counts 4.3 M parameters, which is its Transformer's."""
   sizes = {}
   for cell in _cells('table1')[: len(_MODELS)]:
-    task = builders.make_task(cell.experiment)
-    model = builders.make_model(cell.experiment, task)
+    _, model = builders.make_task_and_model(cell.experiment)
     state = jax.eval_shape(
       lambda e=cell.experiment, m=model: training.init_state(e, m)
     )

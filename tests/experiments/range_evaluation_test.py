@@ -23,8 +23,7 @@ def test_parts_of_unequal_counts_are_not_averaged():
   A fault of the public code: the mean of the parts' accuracies is not the
   accuracy of all.
   """
-  task = builders.make_task(_TINY)
-  model = builders.make_model(_TINY, task)
+  task, model = builders.make_task_and_model(_TINY)
   params = training.init_state(_TINY, model).params
   whole, in_parts = (
     range_evaluation.evaluate(
@@ -37,8 +36,7 @@ def test_parts_of_unequal_counts_are_not_averaged():
 
 
 def test_runs_are_tested_on_the_same_strings():
-  task = builders.make_task(_TINY)
-  model = builders.make_model(_TINY, task)
+  task, model = builders.make_task_and_model(_TINY)
   params = training.init_state(_TINY, model).params
   twice = jax.tree.map(lambda x: np.concatenate([x, x]), params)
   accuracies = range_evaluation.evaluate(_TINY, task, model, twice)
@@ -46,8 +44,7 @@ def test_runs_are_tested_on_the_same_strings():
 
 
 def test_runs_keep_their_places():
-  task = builders.make_task(_TINY)
-  model = builders.make_model(_TINY, task)
+  task, model = builders.make_task_and_model(_TINY)
   runs = [(1e-3, seed, seed) for seed in range(3)]
   params = training.init_state(_TINY, model, runs).params
   together = range_evaluation.evaluate(_TINY, task, model, params)

@@ -27,8 +27,7 @@ _TINY = sweep.narrowed(
 
 
 def _train(cell, workdir, runs):
-  task = builders.make_task(cell.experiment)
-  model = builders.make_model(cell.experiment, task)
+  task, model = builders.make_task_and_model(cell.experiment)
   workdir.mkdir()
   return training.train(cell.experiment, str(workdir), task, model, runs)
 
@@ -183,8 +182,7 @@ def test_config_of_a_cell_names_its_runs(tmp_path):
 def test_presets_train_in_buckets():
   """Of Table 1's step half would be padding in one bucket."""
   for cell in presets.cells(presets.PRESETS['table1'])[:3]:
-    task = builders.make_task(cell.experiment)
-    model = builders.make_model(cell.experiment, task)
+    task, model = builders.make_task_and_model(cell.experiment)
     widths = builders.bucket_widths(cell.experiment, task, model, 40)
     assert widths == (8, 16, 32, 40)
 

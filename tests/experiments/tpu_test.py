@@ -44,8 +44,7 @@ def test_training_and_evaluation_lower_for_tpu(architecture, task_name):
     architecture_params=params,
     max_extra_levels=2 * (architecture == 'regular_gpt'),
   )
-  task = builders.make_task(experiment)
-  model = builders.make_model(experiment, task)
+  task, model = builders.make_task_and_model(experiment)
   source = data.make_source(task, experiment.batch_size, [_WIDTH])
   runs = training.make_runs([(1e-3, 0, 0), (1e-3, 1, 1)])
   mesh = devices.make_mesh(2, experiment.batch_size)

@@ -38,8 +38,7 @@ _TINY = config.Experiment(
 
 
 def _train(experiment, workdir):
-  task = builders.make_task(experiment)
-  model = builders.make_model(experiment, task)
+  task, model = builders.make_task_and_model(experiment)
   return training.train(experiment, str(workdir), task, model).params
 
 
@@ -74,8 +73,7 @@ def test_one_program_a_depth(compilations, tmp_path):
   steps = [name for name in compilations if 'train_step' in name]
   assert len(steps) == 6, compilations
   compilations.clear()
-  task = builders.make_task(experiment)
-  model = builders.make_model(experiment, task)
+  task, model = builders.make_task_and_model(experiment)
   accuracies = range_evaluation.evaluate(experiment, task, model, params)
   assert accuracies.shape == (1, 500)
   tests = [name for name in compilations if 'accuracy_of' in name]
@@ -94,8 +92,7 @@ def _step(experiment, task, model, width=5):
 def test_a_step_is_adam_behind_clipping():
   """Against optax's own chain, one run, one batch, by hand."""
   experiment = dataclasses.replace(_TINY, learning_rate=0.01)
-  task = builders.make_task(experiment)
-  model = builders.make_model(experiment, task)
+  task, model = builders.make_task_and_model(experiment)
   runs = training.make_runs(config.runs_of(experiment))
   state = training.init_state(experiment, model)
   params = jax.tree.map(lambda x: x[0], state.params)
@@ -130,8 +127,7 @@ def test_a_step_is_adam_behind_clipping():
 
 def test_runs_do_not_disturb_each_other():
   """Run i among others equals run i alone, also where a run diverges."""
-  task = builders.make_task(_TINY)
-  model = builders.make_model(_TINY, task)
+  task, model = builders.make_task_and_model(_TINY)
   runs = [(1e-3, 0, 0), (1e-2, 1, 5), (9e29, 0, 0)]
   step = _step(_TINY, task, model)
 
@@ -163,8 +159,7 @@ def test_divergence_is_reported_and_the_last_good_checkpoint_kept(tmp_path):
   )
   with pytest.raises(training.DivergedError, match='step 3'):
     _train(warm, tmp_path / 'warm')
-  task = builders.make_task(warm)
-  model = builders.make_model(warm, task)
+  _, model = builders.make_task_and_model(warm)
   state = training.init_state(warm, model)
   step, kept = checkpoints.Checkpoints(tmp_path / 'warm').restore(state)
   assert step == 2
@@ -183,8 +178,7 @@ def test_extra_levels_and_dropout_change_the_loss(tmp_path):
 
 def test_extra_levels_are_drawn_from_0_to_the_most():
   experiment = dataclasses.replace(_TINY, max_extra_levels=2)
-  task = builders.make_task(experiment)
-  model = builders.make_model(experiment, task)
+  task, model = builders.make_task_and_model(experiment)
 
   def revealing(params, tokens, target, rng, extra_levels, min_length):
     """Logits whose loss is the draw, with a gradient of zero."""
@@ -391,8 +385,7 @@ def test_tiny_model_generalizes(name, tmp_path):
     checkpoint_every=0,
   )
   params = _train(experiment, tmp_path)
-  task = builders.make_task(experiment)
-  model = builders.make_model(experiment, task)
+  task, model = builders.make_task_and_model(experiment)
   accuracies = range_evaluation.evaluate(experiment, task, model, params)[0]
   assert range_evaluation.score(accuracies, 8) > 0.95
 

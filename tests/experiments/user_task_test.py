@@ -48,8 +48,7 @@ def test_a_benchmark_task_trains_unchanged(task, architecture, tmp_path):
 
 
 def test_resumed_user_task_goes_on_with_its_data(tmp_path, monkeypatch):
-  task = builders.make_task(_TINY)
-  model = builders.make_model(_TINY, task)
+  task, model = builders.make_task_and_model(_TINY)
   expected = training.train(_TINY, str(tmp_path / 'whole'), task, model).params
 
   class KilledError(Exception):

@@ -66,8 +66,7 @@ from experiments import builders, checkpoints, config, training
 states = []
 for workdir in sys.argv[1:]:
   experiment = config.load(workdir)
-  task = builders.make_task(experiment)
-  model = builders.make_model(experiment, task)
+  task, model = builders.make_task_and_model(experiment)
   runs = config.load_runs(workdir)
   like = training.init_state(experiment, model, runs)
   states.append(checkpoints.Checkpoints(workdir).restore(like))
