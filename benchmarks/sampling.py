@@ -39,7 +39,7 @@ class _Reading:
         )
         return cache, logits.argmax(-1)
 
-      return jax.lax.scan(step, cache, tokens_BxT[0, :num_symbols])
+      return jax.lax.scan(step, cache, jnp.resize(tokens_BxT[0], num_symbols))
 
     prefill = jax.jit(
       functools.partial(model.apply, max_length=max_length, method='prefill')

@@ -87,7 +87,7 @@ def main(argv):
   )
   timing.print_table(
     f'Loading, batch {_BATCH_SIZE.value}',
-    ['tokenizer', 'T', 'tokens/s', f'of a step of {_STEP_MS.value:g} ms'],
+    ['tokenizer', 'T', 'tokens/s', f'mean wait / {_STEP_MS.value:g} ms'],
     loaded,
   )
 

@@ -89,18 +89,20 @@ class Checkpoints:
     files.write_atomically(self._list_path(step), sums)
     self._remove_lists_without_checkpoint()
 
-  def restore(self, like: chex.ArrayTree) -> tuple[int, chex.ArrayTree] | None:
+  def restore(
+    self, like: chex.ArrayTree, partial: bool = False
+  ) -> tuple[int, chex.ArrayTree] | None:
     """Returns the newest good checkpoint's step and state, None without any.
 
     Args:
-      like: A tree of arrays of the right shapes, types and shardings, or only
-        the part of the state that is wanted, under the same names.
+      like: A tree of arrays, or of what has their shapes, types and shardings.
+      partial: Whether it is only a part of the state, under the same names.
 
     Raises:
       OSError: If there are checkpoints and none of them is good.
     """
     step = devices.from_main(self._newest_good)
-    return None if step == _NONE else (step, self._read(step, like))
+    return None if step == _NONE else (step, self._read(step, like, partial))
 
   def resume(
     self, state: chex.ArrayTree, training_steps: int
@@ -152,18 +154,28 @@ class Checkpoints:
       progress.say('No checkpoint was finished; starting from the beginning.')
     return _NONE
 
-  def _read(self, step: int, like: chex.ArrayTree) -> chex.ArrayTree:
+  def _read(
+    self, step: int, like: chex.ArrayTree, partial: bool
+  ) -> chex.ArrayTree:
     abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, like)
     try:
       with _errors_once():
-        return self._manager.restore(
+        found = self._manager.restore(
           step,
           args=ocp.args.PyTreeRestore(
             abstract,
             ocp.checkpoint_utils.construct_restore_args(abstract),
-            partial_restore=True,
+            partial_restore=partial,
           ),
         )
+        missing = [
+          x
+          for x in jax.tree.leaves(found)
+          if isinstance(x, jax.ShapeDtypeStruct)
+        ]
+        if missing:
+          raise ValueError(f'It lacks {len(missing)} arrays.')
+        return found
     except Exception as error:  # Of many kinds; the files are as written.
       raise OSError(
         f'Checkpoint {step} in {self._folder} does not fit the experiment:'
@@ -221,14 +233,14 @@ def load(
 
   Args:
     workdir: The run's folder.
-    like: Arrays of the parameters' shapes, types and shardings.
+    like: What has the parameters' shapes, types and shardings.
     training_steps: Of the whole training.
 
   Raises:
     OSError: If there is no good checkpoint.
   """
   checkpoints = Checkpoints(workdir)
-  restored = checkpoints.restore({'params': like})
+  restored = checkpoints.restore({'params': like}, partial=True)
   checkpoints.close()
   if restored is None:
     raise OSError(f'{workdir} has no checkpoint yet.')

@@ -29,6 +29,10 @@ _HEARTBEAT_TIMEOUT_S = 30
 _SHUTDOWN_TIMEOUT_S = 30
 # Seconds until those that are there stop to wait for the others at the start.
 _JOIN_TIMEOUT_S = 300
+_HOW_TO_JOIN = (
+  'Outside Cloud TPU, Slurm and Open MPI give --coordinator_address,'
+  ' --num_processes and --process_id.'
+)
 # Bytes of an error's text that processes tell each other.
 _MAX_MESSAGE = 2000
 
@@ -68,8 +72,7 @@ def join(
   except (ValueError, RuntimeError) as error:
     line = (str(error) or type(error).__name__).splitlines()[0]
     raise ValueError(
-      f'Cannot join the other processes: {line} Outside Cloud TPU, Slurm and'
-      ' Open MPI give --coordinator_address, --num_processes and --process_id.'
+      f'Cannot join the other processes: {line} {_HOW_TO_JOIN}'
     ) from error
   finally:
     timer.cancel()
@@ -80,8 +83,7 @@ def join(
 def _give_up() -> None:
   print(
     f'Error: The other processes did not come within {_JOIN_TIMEOUT_S} seconds.'
-    ' Start the same command once for each --process_id, with the same'
-    ' --coordinator_address and --num_processes.',
+    f' Start the same command in each. {_HOW_TO_JOIN}',
     file=sys.stderr,
     flush=True,
   )

@@ -26,6 +26,8 @@ class Preset:
     seeds: Of the parameters and of the data.
     tests: Of a task that is tested on others than its own strings: its
       parameters at test, by the test's name in reports.
+    paper: Number of the paper's table beside which a report sets it; 0 for
+      none.
     about: What a report says of it.
   """
 
@@ -37,6 +39,7 @@ class Preset:
   tests: Mapping[str, Mapping[str, Fields]] = dataclasses.field(
     default_factory=dict
   )
+  paper: int = 0
   about: str = ''
 
 
@@ -183,13 +186,14 @@ _TINY_PARAMS = {
 }
 
 PRESETS = {
-  'table1': Preset(_PAPER, _TASKS, _MODELS),
+  'table1': Preset(_PAPER, _TASKS, _MODELS, paper=1),
   'table1_extra': Preset(_PAPER, _TASKS, _EXTRA_MODELS),
   'table2': Preset(
     _PAPER,
     {'parity_check': {**_FIRST_GROUP, 'task_params': {'probability': 0.5}}},
     {name: _MODELS[name] for name in ('regular_gpt_c2', 'rnn', 'transformer')},
     tests={'parity_check': _PROBABILITIES},
+    paper=2,
   ),
   # Without the transformer, which is slow on a CPU.
   'table1_small': Preset(
@@ -201,8 +205,9 @@ PRESETS = {
       'regular_gpt_c3': _REGULAR_GPT_C3,
     },
     learning_rates=(5e-4, 2e-3),
+    paper=1,
     about='Table 1 with models of width 64, not 256, trained for 3,000 steps,'
-    ' not 100,000, at other learning rates.',
+    ' not 100,000, at two other learning rates, and without its transformer.',
   ),
   # All kinds of cell of the other presets, tiny: minutes on a CPU.
   'smoke': Preset(

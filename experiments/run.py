@@ -82,7 +82,7 @@ def _load_params(
       f'{workdir} holds {len(runs)} runs, the first of learning rate {rate:g}'
       f' and seed {seed}.'
     )
-  like = training.init_state(experiment, model, runs).params
+  like = training.state_shapes(experiment, model, len(runs)).params
   _, params = checkpoints.load(workdir, like, experiment.training_steps)
   return params
 

@@ -125,7 +125,7 @@ def sweep(
     OSError: If a file cannot be written, or another process is using a folder.
   """
   if not time_budget_s >= 0:
-    raise ValueError(f'time_budget_s must be positive, got {time_budget_s}.')
+    raise ValueError(f'time_budget_s must be at least 0, got {time_budget_s}.')
   stop_at = time.monotonic() + time_budget_s
   workdir = workdir or os.path.join('runs', name)
   results_dir = results_dir or os.path.join(workdir, 'results')

@@ -131,9 +131,10 @@ def _entries(
 def _published(
   preset: str, cell: presets.Cell, test: str, setting: str
 ) -> Numbers | None:
-  if preset in ('table1', 'table1_small'):
+  table = presets.PRESETS[preset].paper
+  if table == 1:
     return Numbers(*paper.TABLE_1[cell.task, cell.model])
-  if preset == 'table2':
+  if table == 2:
     return Numbers(None, paper.TABLE_2[cell.model, setting, test])
   return None
 

@@ -7,6 +7,7 @@ from its own seed and the step alone.
 
 from collections.abc import Callable, Iterator, Sequence
 import contextlib
+import functools
 import math
 import signal
 import time
@@ -138,6 +139,24 @@ def _state_shardings(mesh: jax.sharding.Mesh) -> State:
   return State(everywhere, by_run, by_run, everywhere, by_run, by_run, by_run)
 
 
+def _init(model: models.Model, seeds_R: jax.Array) -> State:
+  def init_run(seed):
+    params = model.init(jax.random.key(seed))
+    return params, _optimizer().init(params)
+
+  params, optimizer = jax.vmap(init_run)(seeds_R)
+  zeros_R = jnp.zeros(seeds_R.shape)
+  return State(
+    step=jnp.zeros((), jnp.int32),
+    params=params,
+    optimizer=optimizer,
+    num_summed=jnp.zeros((), jnp.int32),
+    loss_sum=zeros_R,
+    accuracy_sum=jnp.zeros_like(zeros_R),
+    diverged_at=jnp.full(zeros_R.shape, -1, jnp.int32),
+  )
+
+
 def init_state(
   experiment: config_lib.Experiment,
   model: models.Model,
@@ -152,26 +171,24 @@ def init_state(
   """
   runs = make_runs(runs or config_lib.runs_of(experiment))
   mesh = devices.make_mesh(len(runs.seed), experiment.batch_size)
+  init = jax.jit(
+    functools.partial(_init, model), out_shardings=_state_shardings(mesh)
+  )
+  return init(runs.model_init_seed)
 
-  def init_run(seed):
-    params = model.init(jax.random.key(seed))
-    return params, _optimizer().init(params)
 
-  def init(seeds_R):
-    params, optimizer = jax.vmap(init_run)(seeds_R)
-    zeros_R = jnp.zeros(seeds_R.shape)
-    return State(
-      step=jnp.zeros((), jnp.int32),
-      params=params,
-      optimizer=optimizer,
-      num_summed=jnp.zeros((), jnp.int32),
-      loss_sum=zeros_R,
-      accuracy_sum=jnp.zeros_like(zeros_R),
-      diverged_at=jnp.full(zeros_R.shape, -1, jnp.int32),
-    )
-
-  return jax.jit(init, out_shardings=_state_shardings(mesh))(
-    runs.model_init_seed
+def state_shapes(
+  experiment: config_lib.Experiment, model: models.Model, num_runs: int
+) -> State:
+  """Returns what a state's arrays are like, and where they lie."""
+  seeds_R = jax.ShapeDtypeStruct((num_runs,), jnp.uint32)
+  mesh = devices.make_mesh(num_runs, experiment.batch_size)
+  return jax.tree.map(
+    lambda lies, part: jax.tree.map(
+      lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=lies), part
+    ),
+    _state_shardings(mesh),
+    jax.eval_shape(functools.partial(_init, model), seeds_R),
   )
 
 

@@ -184,7 +184,7 @@ def join_processes() -> None:
   """Joins the other processes, if the flags say that there are any.
 
   Raises:
-    ValueError: If a flag is missing, or the others do not come.
+    ValueError: If a flag is missing or wrong.
   """
   names = ('coordinator_address', 'num_processes', 'process_id')
   values = [flags.FLAGS[name].value for name in names]

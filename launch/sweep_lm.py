@@ -44,6 +44,7 @@ _REPORT_ONLY = flags.DEFINE_boolean(
 _OVERRIDES = (
   'data_dir',
   'tokenizer',
+  'learning_rate',
   'training_steps',
   'warmup_steps',
   'batch_size',

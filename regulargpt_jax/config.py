@@ -36,8 +36,9 @@ class TransformerConfig:
       by sqrt(2 `num_blocks`)).
     dropout_rate: On embeddings and on each sublayer's output.
     dtype: Of the computation; parameters and softmax are float32 always.
-    remat: Whether the backward pass computes each level or layer again from
-      its input, and not only what is cheap: less memory, more time.
+    remat: Whether the backward pass computes all of a level or layer again from
+      its input. Without it, results of matrix products are kept and only cheap
+      parts are computed again. Less memory, more time.
   """
 
   vocab_size: int

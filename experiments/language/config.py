@@ -9,7 +9,8 @@ from experiments import options
 from regulargpt_jax import gpt_lm, language_models, model
 
 # Of an evaluation: tokens of context, last tokens to predict after each (both
-# as in Table 3), and tokens that the model reads at once.
+# as in Table 3), and tokens that the model reads at once. They stand here since
+# `evaluation` needs the extra `text`, and --help does not.
 LENGTHS = (512, 1024, 2048, 4096, 8192)
 NUM_SEQUENCES = 1000
 BATCH_TOKENS = 2**16

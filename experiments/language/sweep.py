@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 import csv
 import dataclasses
+import functools
 import glob
 import io
 import itertools
@@ -20,6 +21,7 @@ from experiments.language import evaluation, presets, report, run
 NAME = 'report'
 _MISSING = 'missing'
 _DIVERGED = 'diverged'
+_SOME_DIVERGED = '†'
 
 # Of a preset's models, by seed: what `report.load_json` returns.
 Results = dict[str, dict[int, dict[str, Any]]]
@@ -54,7 +56,8 @@ def sweep(
       None.
 
   Raises:
-    ValueError: If a model is unknown, or an experiment impossible.
+    ValueError: If a model is unknown, an experiment impossible, or a result of
+      another one.
     training.RunInterruptedError: If a signal came; all is saved.
     OSError: If a file cannot be read or written.
   """
@@ -72,7 +75,7 @@ def sweep(
   for seed, model in () if report_only else runs:
     experiment = presets.experiment(preset, model, seed, **overrides)
     path = _path(folder, model, seed)
-    if devices.from_main(lambda path=path: int(os.path.exists(path))):
+    if devices.from_main(functools.partial(_has_result, path, experiment)):
       continue
     progress.say(f'{model}, seed {seed}:')
     run_dir = os.path.join(workdir, model, f'seed_{seed}')
@@ -89,6 +92,40 @@ def sweep(
       report.save_json(results, path)
   if devices.is_main():
     write_report(name, folder)
+
+
+def _has_result(path: str, experiment: config_lib.LanguageExperiment) -> bool:
+  """Whether an experiment is measured.
+
+  Raises:
+    ValueError: If what is measured is another one.
+  """
+  if not os.path.exists(path):
+    return False
+  differing = _differences(report.load_json(path), experiment)
+  if differing:
+    raise ValueError(
+      f'{path} is of another experiment: {", ".join(differing)}. Choose another'
+      ' folder for the results.'
+    )
+  return True
+
+
+def _differences(
+  results: dict[str, Any], wanted: config_lib.LanguageExperiment
+) -> list[str]:
+  """Returns the fields that a result has otherwise, as `batch_size=16`."""
+  found = config_lib.LanguageExperiment(**results['experiment'])
+  free = set(config_lib.FOUND_IN_TEXT)
+  if not wanted.tokenizer:  # That of the text, whichever it is.
+    free.add('tokenizer')
+  return [
+    f'{field.name}={getattr(found, field.name)!r}'
+    for field in dataclasses.fields(found)
+    if not field.metadata.get('may_change')
+    and field.name not in free
+    and getattr(found, field.name) != getattr(wanted, field.name)
+  ]
 
 
 def _path(folder: str, model: str, seed: int | str) -> str:
@@ -178,6 +215,8 @@ def _table(name, results, curves) -> str:
       if curve:
         value = curve[length]
         cell = f'{value.perplexity:,.2f} ± {value.standard_error:,.2f}'
+        if any(r['diverged'] for r in results[model].values()):
+          cell += f' {_SOME_DIVERGED}'
       if name == 'table3':
         cell += f' ({paper.TABLE_3[model, length]:,.2f})'
       row.append(cell)
@@ -191,10 +230,15 @@ def _notes(name: str, results: Results) -> str:
   lines = [
     f'Perplexity of the last token, {preset.num_sequences:,} sequences of the'
     ' test split, mean over seeds ± standard error of the choice of sequences,'
-    ' which are the same ones for all seeds, models and lengths.'
+    ' which end in the same tokens for all seeds, models and lengths:'
+    ' differences are surer than that.'
   ]
   if name == 'table3':
     lines[0] += ' In parentheses: Chi et al. (2023), on OpenWebText2.'
+  if any(
+    r['diverged'] for by_seed in results.values() for r in by_seed.values()
+  ):
+    lines[0] += f' {_SOME_DIVERGED} Without the seeds that diverged.'
   for model, by_seed in results.items():
     if by_seed:
       lines.append(f'- {model}: {_provenance(preset, model, by_seed)}')
@@ -203,35 +247,31 @@ def _notes(name: str, results: Results) -> str:
 
 def _provenance(preset, model: str, by_seed) -> str:
   """Returns how a model was measured, and what is not as in the preset."""
-  first = next(iter(by_seed.values()))
-  found = config_lib.LanguageExperiment(**first['experiment'])
+  first, *_ = by_seed.values()
+  wanted = presets.experiment(preset, model, 0)
+  steps = {r['step'] for r in by_seed.values() if not r['diverged']}
   parts = [
     f'{first["num_parameters"] / 1e6:.2f} M parameters',
-    f'{len(by_seed)} of {len(preset.seeds)} seeds',
+    f'{len(by_seed)} seeds (the preset has {len(preset.seeds)})',
+    *(
+      f'seed {seed} diverged at step {r["step"]:,}'
+      for seed, r in by_seed.items()
+      if r['diverged']
+    ),
   ]
-  diverged = [f'{s}' for s, r in by_seed.items() if r['diverged']]
-  if diverged:
-    parts.append(f'diverged and left out: seed {" and ".join(diverged)}')
-  steps = sorted({results['step'] for results in by_seed.values()})
-  wanted = presets.experiment(preset, model, found.seed)
-  parts.append(
-    ' and '.join(f'{step:,}' for step in steps)
-    + f' of {wanted.training_steps:,} steps'
-  )
-  parts.append(f'{found.tokenizer} tokens')
+  if steps:
+    parts.append(
+      ' and '.join(f'{step:,}' for step in sorted(steps))
+      + f' of {wanted.training_steps:,} steps'
+    )
+  parts.append(f'{first["experiment"]["tokenizer"]} tokens')
   cards = {results['environment']['device'] for results in by_seed.values()}
   parts.append(' and '.join(sorted(cards)))
-  differing = set()
-  for seed, results in by_seed.items():
-    found = config_lib.LanguageExperiment(**results['experiment'])
-    wanted = presets.experiment(preset, model, seed)
-    differing |= {
-      f'{field.name}={getattr(found, field.name)!r}'
-      for field in dataclasses.fields(found)
-      if not field.metadata.get('may_change')
-      and field.name not in ('tokenizer', *config_lib.FOUND_IN_TEXT)
-      and getattr(found, field.name) != getattr(wanted, field.name)
-    }
+  differing = {
+    text
+    for seed, results in by_seed.items()
+    for text in _differences(results, presets.experiment(preset, model, seed))
+  }
   if differing:
     parts.append(f'not as the preset says: {", ".join(sorted(differing))}')
   return ', '.join(parts)

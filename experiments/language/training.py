@@ -321,7 +321,7 @@ def _make_validation(experiment, mesh, text: loading.Text):
   model = config_lib.make_model(experiment)
   batches = _batches(experiment, text.streams['validation'], _VALIDATION_SEED)
   num_parts = experiment.accumulation_steps
-  # Each window once, however small the split is.
+  # No window twice, if there are enough for one batch.
   num_windows = loading.num_windows(
     text.streams['validation'], experiment.sequence_length
   )

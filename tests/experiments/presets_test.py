@@ -116,9 +116,11 @@ def test_extra_cells_differ_from_the_faithful_ones_in_one_field():
     assert same == faithful[cell.name.removesuffix('_extra')].experiment
 
 
-def test_small_cells_differ_from_the_faithful_ones_in_size_only():
+def test_small_cells_differ_from_the_faithful_ones_as_is_said():
   faithful = {cell.name: cell for cell in _cells('table1')}
-  for cell in _cells('table1_small'):
+  cells = _cells('table1_small')
+  assert len(cells) == 36  # Twelve tasks, three models.
+  for cell in cells:
     same = faithful[cell.name].experiment
     free = ('embedding_dim', 'training_steps', 'learning_rate')
     free += ('architecture_params',) * (cell.model == 'rnn')
@@ -126,6 +128,8 @@ def test_small_cells_differ_from_the_faithful_ones_in_size_only():
       value = getattr(cell.experiment, field.name)
       assert field.name in free or value == getattr(same, field.name)
     assert cell.experiment.architecture_params in ({}, {'hidden_size': 64})
+    assert cell.experiment.embedding_dim == 64
+    assert cell.experiment.training_steps == 3000
 
 
 def test_table_2_trains_on_fair_bits_and_tests_on_others():

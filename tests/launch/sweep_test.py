@@ -217,7 +217,7 @@ def test_processes_with_unlike_commands_are_refused(tmp_path):
     (['--seeds=a'], '--seeds must be whole numbers'),
     (['--seeds='], 'seeds must not be empty'),
     (['--tasks='], 'tasks must not be empty'),
-    (['--time_budget_s=nan'], 'time_budget_s must be positive'),
+    (['--time_budget_s=nan'], 'time_budget_s must be at least 0'),
     (['--results=README.md'], 'README.md'),
   ],
 )

@@ -90,16 +90,20 @@ def test_report(tmp_path, capsys):
   row = dict(zip(names, map(str.strip, rows[2]), strict=True))
   assert row['length'] == '512'
   assert row['alibi'] == '542.00 ± 0.50 (24.53)'  # The mean over seeds.
-  assert row['t5'] == '517.00 ± 0.50 (24.50)'
+  assert row['t5'] == '517.00 ± 0.50 † (24.50)'
   assert row['regular_gpt_32_6'] == 'diverged (32.06)'
   assert row['kerple'] == 'missing (24.71)'
   row = dict(zip(names, map(str.strip, rows[6]), strict=True))
   assert row['regular_gpt_64_6'] == 'missing (1,175.91)'
   (alibi,) = [line for line in text.splitlines() if '- alibi' in line]
-  assert '3 of 3 seeds' in alibi and '40,000 of 50,000 steps' in alibi
+  assert (
+    '3 seeds (the preset has 3)' in alibi and '40,000 of 50,000 steps' in alibi
+  )
   assert 'not as the preset says' not in alibi
   (t5,) = [line for line in text.splitlines() if '- t5' in line]
-  assert '2 of 3 seeds, diverged and left out: seed 2' in t5
+  assert '2 seeds (the preset has 3), seed 2 diverged at step 40,000' in t5
+  assert '40,000 of 50,000 steps' in t5
+  assert '† Without the seeds that diverged' in text
   assert t5.endswith('not as the preset says: batch_size=16')
   assert (tmp_path / 'report.png').read_bytes().startswith(b'\x89PNG')
   lines = (tmp_path / 'report.csv').read_text().splitlines()
@@ -187,8 +191,10 @@ def test_a_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
   assert second['seed_1'] == first['seed_1']  # It had a result.
   assert measure(report_only=True) == second
   out = capsys.readouterr().out
-  assert '2 of 2 seeds, 1 and 3 of 3 steps' in out
+  assert '2 seeds (the preset has 2), 1 and 3 of 3 steps' in out
   assert '| missing |' in out
+  with pytest.raises(ValueError, match='another experiment: training_steps=3'):
+    measure(training_steps=4)
 
 
 def test_models_of_unlike_texts_share_no_table(tmp_path):
