@@ -252,7 +252,7 @@ def _provenance(preset, model: str, by_seed) -> str:
   steps = {r['step'] for r in by_seed.values() if not r['diverged']}
   parts = [
     f'{first["num_parameters"] / 1e6:.2f} M parameters',
-    f'{len(by_seed)} seeds (the preset has {len(preset.seeds)})',
+    f'of seeds {_listed(by_seed)} (the preset has {_listed(preset.seeds)})',
     *(
       f'seed {seed} diverged at step {r["step"]:,}'
       for seed, r in by_seed.items()
@@ -275,6 +275,10 @@ def _provenance(preset, model: str, by_seed) -> str:
   if differing:
     parts.append(f'not as the preset says: {", ".join(sorted(differing))}')
   return ', '.join(parts)
+
+
+def _listed(seeds) -> str:
+  return ', '.join(map(str, sorted(seeds)))
 
 
 def _csv(results: Results, curves) -> str:

@@ -97,11 +97,12 @@ def test_report(tmp_path, capsys):
   assert row['regular_gpt_64_6'] == 'missing (1,175.91)'
   (alibi,) = [line for line in text.splitlines() if '- alibi' in line]
   assert (
-    '3 seeds (the preset has 3)' in alibi and '40,000 of 50,000 steps' in alibi
+    'of seeds 0, 1, 2 (the preset has 0, 1, 2)' in alibi
+    and '40,000 of 50,000 steps' in alibi
   )
   assert 'not as the preset says' not in alibi
   (t5,) = [line for line in text.splitlines() if '- t5' in line]
-  assert '2 seeds (the preset has 3), seed 2 diverged at step 40,000' in t5
+  assert 'of seeds 0, 2 (the preset has 0, 1, 2), seed 2 diverged at' in t5
   assert '40,000 of 50,000 steps' in t5
   assert '† Without the seeds that diverged' in text
   assert t5.endswith('not as the preset says: batch_size=16')
@@ -191,7 +192,7 @@ def test_a_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
   assert second['seed_1'] == first['seed_1']  # It had a result.
   assert measure(report_only=True) == second
   out = capsys.readouterr().out
-  assert '2 seeds (the preset has 2), 1 and 3 of 3 steps' in out
+  assert 'of seeds 0, 1 (the preset has 0, 1), 1 and 3 of 3 steps' in out
   assert '| missing |' in out
   with pytest.raises(ValueError, match='another experiment: training_steps=3'):
     measure(training_steps=4)
