@@ -285,7 +285,20 @@ def load(workdir: str, kind: type = Experiment) -> Any:
   Raises:
     ValueError: If there is none, or it cannot be read.
   """
-  return _read(workdir, lambda contents: kind(**contents['experiment']))
+
+  def take(contents):
+    fields = contents['experiment']
+    is_language_model = 'data_dir' in fields
+    if is_language_model != (kind is not Experiment):
+      found = (
+        'a language model, for launch.evaluate_lm and launch.sample'
+        if is_language_model
+        else 'a model of a formal language, for launch.evaluate'
+      )
+      raise ValueError(f'it is of {found}.')
+    return kind(**fields)
+
+  return _read(workdir, take)
 
 
 def architecture(workdir: str) -> str:

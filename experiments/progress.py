@@ -45,6 +45,8 @@ def bar(total: int, initial: int, what: str, unit: str) -> tqdm.tqdm:
   A terminal gets a bar that moves; a log file, a line now and then.
   """
   is_terminal = sys.stderr.isatty()
+  if not is_terminal:
+    tqdm.tqdm.monitor_interval = 0  # It would print every line twice.
   return tqdm.tqdm(
     total=total,
     initial=initial,

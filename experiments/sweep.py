@@ -1,15 +1,14 @@
 """A preset's cells, one after another: train, evaluate, keep the result."""
 
-from collections.abc import Iterator, Sequence
-import contextlib
+from collections.abc import Sequence
 import dataclasses
-import json
 import math
 import os
 import time
 
 from experiments import (
   builders,
+  clock,
   devices,
   files,
   metrics,
@@ -22,9 +21,6 @@ from experiments import (
   training,
 )
 from experiments import config as config_lib
-
-# Seconds that training took are kept here, in the folder of a cell.
-_CLOCK_FILE = 'wall_time.json'
 
 
 def narrowed(
@@ -210,7 +206,7 @@ def _measure(
   with files.locked(folder):
     config_lib.claim_workdir(experiment, folder, runs)
     try:
-      with _clocked(folder):
+      with clock.running(folder):
         state = training.train(
           experiment, folder, task, model, runs, stop_at, what, steps_after
         )
@@ -238,37 +234,8 @@ def _measure(
         1 / task.output_size,
         accuracies,
         metrics.read(folder),
-        {'training': _clock(folder), 'evaluation': evaluation_s},
+        {'training': clock.seconds(folder), 'evaluation': evaluation_s},
       )
       results.save(result, results.path(results_dir, name, cell))
 
     devices.from_main(write)
-
-
-@contextlib.contextmanager
-def _clocked(folder: str) -> Iterator[None]:
-  """Adds the seconds of the block to those before; a kill loses its own."""
-  if not devices.is_main():
-    yield
-    return
-  before = _clock(folder)
-  start = time.perf_counter()
-  path = os.path.join(folder, _CLOCK_FILE)
-  try:
-    yield
-  finally:
-    seconds = before + time.perf_counter() - start
-    files.write_atomically(path, json.dumps({'seconds': seconds}))
-
-
-def _clock(folder: str) -> float:
-  """Returns the seconds that training took so far."""
-  path = os.path.join(folder, _CLOCK_FILE)
-  if not os.path.exists(path):
-    return 0.0
-  try:
-    with open(path, encoding='utf-8') as f:
-      return float(json.load(f)['seconds'])
-  except (ValueError, KeyError, TypeError):
-    progress.say(f'{path} is damaged; the time that training took is lost.')
-    return 0.0

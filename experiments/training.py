@@ -39,6 +39,8 @@ MAX_GRAD_NORM = 1.0
 # Seconds between two updates of the progress bar, each of which waits for the
 # device.
 BAR_INTERVAL_S = 1.0
+# Steps that take longer than so many seconds are waited for one by one.
+_SLOW_STEP_S = 0.1
 # Seconds between two times that processes ask each other whether to stop.
 _AGREEMENT_INTERVAL_S = 1.0
 # A reason to stop besides the numbers of signals.
@@ -377,6 +379,7 @@ def train(
     reason_to_stop = ReasonToStop(received, stop_at, first_step)
     bar_updated = time.perf_counter()
     num_compiled = 0
+    pace = Pace()
     stream = source.stream(runs.seed.tolist(), _lengths(experiment, first_step))
     stack.callback(stream.close)
     for step, (width, host_data) in enumerate(stream, first_step):
@@ -384,7 +387,9 @@ def train(
         # What the host samples has another shape in each bucket.
         others = _widths_drawn(experiment, task, widths) - {width}
         steps.prepare([width, *sorted(others)], state, runs_R, host_data)
+      pace.start()
       state = steps(width, state, runs_R, host_data)
+      pace.wait(state.step)
       if steps.num_compiled > num_compiled:
         num_compiled = steps.num_compiled
         bar.unpause()  # Compiling says nothing about the time left.
@@ -460,6 +465,27 @@ class ReasonToStop:
     self._asked_at = step, now
     self._ask_at = step + max(1, -devices.largest(-num_steps))
     return devices.largest(reason)
+
+
+class Pace:
+  """Waits for every step while steps are slow.
+
+  JAX would hand the device some thirty steps ahead: minutes in which nothing is
+  shown and no signal heeded, where a step takes seconds.
+  """
+
+  def __init__(self):
+    self._is_slow = True
+
+  def start(self) -> None:
+    """Is called before a step."""
+    self._started = time.perf_counter()
+
+  def wait(self, output: jax.Array) -> None:
+    """Is called after the step, with something of what it returned."""
+    if self._is_slow:
+      output.block_until_ready()
+      self._is_slow = time.perf_counter() - self._started > _SLOW_STEP_S
 
 
 def raise_if_stopped(reason: int, step: int) -> None:

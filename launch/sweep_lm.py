@@ -11,7 +11,16 @@ from experiments.language import config, presets
 from launch import flag_lib
 
 _PRESET = flags.DEFINE_enum(
-  'preset', None, sorted(presets.PRESETS), 'What to measure.', required=True
+  'preset',
+  None,
+  sorted(presets.PRESETS),
+  'What to measure. Their models: '
+  + '; '.join(
+    f'{name}: {", ".join(preset.models)}'
+    for name, preset in presets.PRESETS.items()
+  )
+  + '.',
+  required=True,
 )
 _WORKDIR = flags.DEFINE_string(
   'workdir',
@@ -22,8 +31,8 @@ _WORKDIR = flags.DEFINE_string(
 _RESULTS = flags.DEFINE_string(
   'results',
   '',
-  'Folder for the results; by default results/ in the workdir. What has one is'
-  ' not measured again.',
+  'Folder for the results, <preset>/<model>/seed_<n>.json in it; by default'
+  ' results/ in the workdir. What has one is not measured again.',
 )
 _MODELS = flags.DEFINE_list('models', [], 'Only these models of the preset.')
 _SEEDS = flags.DEFINE_list('seeds', [], "In place of the preset's seeds.")

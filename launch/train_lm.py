@@ -35,6 +35,10 @@ def main() -> None:
   experiment = _EXPERIMENT(
     **flag_lib.experiment_values(config.FLAGS, _EXPERIMENT)
   )
+  for architecture, names in config.FIELDS_OF.items():
+    for name in names if architecture != experiment.architecture else ():
+      if flags.FLAGS[name].present:
+        raise ValueError(f'--{name} is for --architecture={architecture}.')
   run.train(experiment, _WORKDIR.value, _TIME_BUDGET_S.value)
 
 

@@ -15,6 +15,12 @@ LENGTHS = (512, 1024, 2048, 4096, 8192)
 NUM_SEQUENCES = 1000
 BATCH_TOKENS = 2**16
 
+# Fields that one architecture has.
+FIELDS_OF = {
+  'regular_gpt_lm': ('chunk_size', 'thickness'),
+  'gpt_lm': ('num_layers', 'position_bias'),
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class LanguageExperiment:
@@ -150,17 +156,16 @@ def make_model(
   Raises:
     ValueError: If a field has a bad value.
   """
-  names = {
-    'regular_gpt_lm': ('chunk_size', 'thickness'),
-    'gpt_lm': ('num_layers', 'position_bias'),
-  }[experiment.architecture]
   return language_models.BUILDERS[experiment.architecture](
     experiment.vocab_size,
     embedding_dim=experiment.embedding_dim,
     num_heads=experiment.num_heads,
     dtype=jnp.dtype(experiment.precision),
     remat=experiment.remat,
-    **{name: getattr(experiment, name) for name in names},
+    **{
+      name: getattr(experiment, name)
+      for name in FIELDS_OF[experiment.architecture]
+    },
   )
 
 

@@ -92,7 +92,7 @@ def last_token_losses(
 
   losses = {}
   with progress.bar(
-    len(lengths) * num_sequences, 0, 'Evaluate', 'sequence'
+    sum(lengths) * num_sequences, 0, 'Evaluate', 'token'
   ) as bar:
     for length in lengths:
       batch_size = min(max(batch_tokens // length, 1), num_sequences)
@@ -110,6 +110,6 @@ def last_token_losses(
         )
         part_B = devices.fetch(losses_fn(params, tokens_BxS))
         found.append(part_B[: len(batch)])
-        bar.update(len(batch))
+        bar.update(len(batch) * length)
       losses[length] = np.concatenate(found)
   return losses

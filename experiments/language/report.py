@@ -133,7 +133,7 @@ def picture(
     curves: By title, then by length; infinite values are left out.
     training_length: Drawn as a line.
   """
-  figure = figure_lib.Figure(figsize=(7, 4), layout='constrained')
+  figure = figure_lib.Figure(figsize=(8, 4), layout='constrained')
   axes = figure.subplots()
   axes.axvline(
     training_length, color='0.6', linestyle=':', label='length in training'
@@ -161,7 +161,7 @@ def picture(
     axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
   axes.minorticks_off()
   axes.yaxis.set_major_formatter('{x:,.5g}')
-  axes.legend(loc='best')
+  figure.legend(loc='outside right upper')
   buffer = io.BytesIO()
   figure.savefig(buffer, format='png', dpi=150)
   return buffer.getvalue()

@@ -62,6 +62,12 @@ def train(
       the folder.
   """
   experiment, text = with_text(experiment)
+  num_tokens = len(text.streams['train'])
+  if num_tokens <= experiment.sequence_length:
+    raise ValueError(
+      f'A string of sequence_length {experiment.sequence_length} and its last'
+      f' target need more than the {num_tokens} tokens of the train split.'
+    )
   # What is impossible fails now, or never.
   config_lib.make_model(experiment)
   training.make_mesh(experiment)

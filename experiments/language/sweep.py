@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments import devices, files, paper, progress
+from experiments import clock, devices, files, paper, progress
 from experiments import training as base_training
 from experiments.language import config as config_lib
 from experiments.language import evaluation, presets, report, run
@@ -79,8 +79,11 @@ def sweep(
       continue
     progress.say(f'{model}, seed {seed}:')
     run_dir = os.path.join(workdir, model, f'seed_{seed}')
+    left_s = training_time_s - clock.seconds(run_dir)
     try:
-      run.train(experiment, run_dir, training_time_s)
+      # Interrupted in its evaluation, a model is not trained any longer.
+      if left_s > 0 or not clock.seconds(run_dir):
+        run.train(experiment, run_dir, left_s)
       results = run.evaluate(
         run_dir, preset.lengths, preset.num_sequences, batch_tokens
       )
@@ -163,16 +166,19 @@ def write_report(name: str, folder: str) -> None:
 
   Args:
     name: Of the preset.
-    folder: Of its results; `report.md`, `.csv` and `.png` are written there.
+    folder: Of its results; `report.md`, `.csv` and `.png` are written there, if
+      it has any.
 
   Raises:
-    ValueError: If a result is damaged, or there is none.
+    ValueError: If a result is damaged.
   """
   results = load(name, folder)
-  if not any(results.values()):
-    raise ValueError(f'{folder} holds no results of {name}.')
   curves = {model: _mean(by_seed) for model, by_seed in results.items()}
   text = _table(name, results, curves) + '\n\n' + _notes(name, results) + '\n'
+  print(text, end='')
+  if not any(results.values()):
+    print(f'{folder} holds no results of {name} yet.')
+    return
   path = os.path.join(folder, NAME)
   files.write_atomically(path + '.md', text)
   files.write_atomically(path + '.csv', _csv(results, curves))
@@ -181,7 +187,6 @@ def write_report(name: str, folder: str) -> None:
   ).sequence_length
   picture = report.picture({k: v for k, v in curves.items() if v}, trained)
   files.write_atomically(path + '.png', picture)
-  print(text, end='')
   print(f'plot: {path}.png')
 
 

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from experiments import builders, devices, progress, training
+from experiments import builders, clock, devices, progress, training
 from experiments import checkpoints as checkpoints_lib
 from experiments import metrics as metrics_lib
 from experiments.language import config as config_lib
@@ -248,8 +248,13 @@ def train(
       received, time.monotonic() + time_budget_s, first_step
     )
     bar_updated = time.perf_counter()
+    pace = training.Pace()
+    stack.enter_context(clock.running(workdir))
     for done in range(first_step + 1, experiment.training_steps + 1):
-      state = step_fn(state, sharding.put_batch(mesh, next(stream)))
+      tokens = sharding.put_batch(mesh, next(stream))
+      pace.start()
+      state = step_fn(state, tokens)
+      pace.wait(state.step)
       is_last = done == experiment.training_steps
       stop = reason_to_stop(done)
       if stop:
@@ -275,6 +280,9 @@ def train(
         state.step.block_until_ready()
         bar.update(done)
         bar_updated = time.perf_counter()
+    # The state is saved; what comes next need not be done now.
+    if stop := devices.largest(received[0] if received else 0):
+      raise training.RunInterruptedError(stop, experiment.training_steps)
   return state
 
 

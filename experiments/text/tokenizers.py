@@ -134,16 +134,18 @@ def make_tokenizer(name: str, vocabulary_dir: str = '') -> Tokenizer:
 
 
 def default_name(vocabulary_dir: str = '') -> str:
-  """Returns 'gpt2' where its vocabulary is on this machine, else 'byte'."""
+  """Returns 'gpt2' where its vocabulary is on this machine, else 'byte'.
+
+  Who names a folder means GPT-2: that it has the files is seen later.
+  """
   if vocabulary_dir:
-    paths = [os.path.join(vocabulary_dir, name) for name in _GPT2_FILES]
-  else:
-    paths = [
-      os.path.join(
-        _cache_dir(), hashlib.sha1((_GPT2_URL + name).encode()).hexdigest()
-      )
-      for name in _GPT2_FILES
-    ]
+    return 'gpt2'
+  paths = [
+    os.path.join(
+      _cache_dir(), hashlib.sha1((_GPT2_URL + name).encode()).hexdigest()
+    )
+    for name in _GPT2_FILES
+  ]
   return 'gpt2' if all(os.path.exists(path) for path in paths) else 'byte'
 
 

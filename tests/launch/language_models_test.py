@@ -218,12 +218,19 @@ def test_a_mismatched_tokenizer_is_refused(data_dir, tmp_path):
   assert 'holds tokens of byte, not of gpt2' in last
 
 
+def test_another_kind_of_workdir_is_said(trained, tmp_path):
+  last = _one_error('evaluate', f'--workdir={trained}')
+  assert 'it is of a language model, for launch.evaluate_lm' in last
+
+
 @pytest.mark.parametrize(
   ('command', 'flags', 'message'),
   [
     ('train_lm', ('--batch_size=0',), 'batch_size must be at least 1'),
     ('train_lm', ('--fsdp=3',), 'fsdp must divide the number of devices, 1'),
     ('train_lm', ('--data_dir=none',), 'none holds no prepared text'),
+    ('train_lm', ('--num_layers=2',), '--num_layers is for --architecture=gpt'),
+    ('train_lm', ('--sequence_length=90000',), 'need more than the'),
     ('evaluate_lm', ('--lengths=a',), '--lengths must be whole numbers'),
     ('sample', (), 'holds no experiment'),
   ],
