@@ -156,6 +156,7 @@ def test_second_sweep_on_a_workdir_is_refused(tmp_path):
   command = ('sweep', *_LONG, f'--workdir={tmp_path}')
   first = commands.start(*command)
   commands.wait_for_checkpoints(first, tmp_path / _FOLDER, 1)
+  first.send_signal(signal.SIGSTOP)  # It must not end before the second starts.
   status, _, stderr = commands.run(*command)
   assert status == 1
   assert 'Another process is using' in commands.last_line(stderr)
