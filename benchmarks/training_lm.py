@@ -58,7 +58,9 @@ class _Training:
     self.params = self._state.params['params']
     self.num_parameters = training.num_parameters(self._state)
     self._step, self.compile_s = timing.compiled(
-      training.jitted_step(experiment, mesh), self._state, self._tokens
+      training.jitted_step(experiment, mesh, self._state),
+      self._state,
+      self._tokens,
     )
     self.megabytes = self._step.memory_analysis().temp_size_in_bytes / 1e6
 

@@ -215,6 +215,22 @@ def sharding(mesh: jax.sharding.Mesh, *axes: str) -> jax.sharding.Sharding:
   return jax.sharding.NamedSharding(mesh, P(*axes))
 
 
+def lying(shapes: chex.ArrayTree, shardings: chex.ArrayTree) -> chex.ArrayTree:
+  """Returns the shapes of arrays, saying where they lie.
+
+  Args:
+    shapes: What has shapes and types.
+    shardings: One for each, or for each of some branches.
+  """
+  return jax.tree.map(
+    lambda lies, branch: jax.tree.map(
+      lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=lies), branch
+    ),
+    shardings,
+    shapes,
+  )
+
+
 def put(mesh: jax.sharding.Mesh, tree: chex.ArrayTree) -> chex.ArrayTree:
   """Puts arrays [R, ...], the same on all processes, where their runs lie."""
   by_run = sharding(mesh, 'run')

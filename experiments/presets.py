@@ -160,7 +160,7 @@ _PROBABILITIES = {
   for probability in (0.1, 0.3, 0.5, 0.7, 0.9)
 }
 
-# Ten minutes a cell on two CPU cores.
+# Minutes to an hour a cell on two CPU cores.
 _SMALL = {**_PAPER, 'embedding_dim': 64, 'training_steps': 3000}
 _SMALL_RNN = {**_RNN, 'architecture_params': {'hidden_size': 64}}
 

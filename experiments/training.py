@@ -185,13 +185,8 @@ def state_shapes(
   """Returns what a state's arrays are like, and where they lie."""
   seeds_R = jax.ShapeDtypeStruct((num_runs,), jnp.uint32)
   mesh = devices.make_mesh(num_runs, experiment.batch_size)
-  return jax.tree.map(
-    lambda lies, part: jax.tree.map(
-      lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=lies), part
-    ),
-    _state_shardings(mesh),
-    jax.eval_shape(functools.partial(_init, model), seeds_R),
-  )
+  shapes = jax.eval_shape(functools.partial(_init, model), seeds_R)
+  return devices.lying(shapes, _state_shardings(mesh))
 
 
 def loss_and_accuracy(

@@ -79,11 +79,11 @@ def sweep(
       continue
     progress.say(f'{model}, seed {seed}:')
     run_dir = os.path.join(workdir, model, f'seed_{seed}')
-    left_s = training_time_s - clock.seconds(run_dir)
+    trained_s = clock.seconds(run_dir)
     try:
       # Interrupted in its evaluation, a model is not trained any longer.
-      if left_s > 0 or not clock.seconds(run_dir):
-        run.train(experiment, run_dir, left_s)
+      if trained_s < training_time_s or not trained_s:
+        run.train(experiment, run_dir, training_time_s - trained_s)
       results = run.evaluate(
         run_dir, preset.lengths, preset.num_sequences, batch_tokens
       )
@@ -190,6 +190,11 @@ def write_report(name: str, folder: str) -> None:
   print(f'plot: {path}.png')
 
 
+def _good(by_seed: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
+  """Returns the results of the seeds that did not diverge."""
+  return [results for results in by_seed.values() if not results['diverged']]
+
+
 def _mean(
   by_seed: dict[int, dict[str, Any]],
 ) -> dict[int, evaluation.Perplexity]:
@@ -198,7 +203,7 @@ def _mean(
   The standard errors are averaged too: all seeds are tested on the same
   strings, so more seeds do not make them smaller.
   """
-  curves = [r['perplexity'] for r in by_seed.values() if not r['diverged']]
+  curves = [results['perplexity'] for results in _good(by_seed)]
   return {
     length: evaluation.Perplexity(
       *np.mean([dataclasses.astuple(c[length]) for c in curves], 0).tolist()
@@ -220,7 +225,7 @@ def _table(name, results, curves) -> str:
       if curve:
         value = curve[length]
         cell = f'{value.perplexity:,.2f} ± {value.standard_error:,.2f}'
-        if any(r['diverged'] for r in results[model].values()):
+        if len(_good(results[model])) < len(results[model]):
           cell += f' {_SOME_DIVERGED}'
       if name == 'table3':
         cell += f' ({paper.TABLE_3[model, length]:,.2f})'
@@ -240,9 +245,7 @@ def _notes(name: str, results: Results) -> str:
   ]
   if name == 'table3':
     lines[0] += ' In parentheses: Chi et al. (2023), on OpenWebText2.'
-  if any(
-    r['diverged'] for by_seed in results.values() for r in by_seed.values()
-  ):
+  if any(len(_good(by_seed)) < len(by_seed) for by_seed in results.values()):
     lines[0] += f' {_SOME_DIVERGED} Without the seeds that diverged.'
   for model, by_seed in results.items():
     if by_seed:
@@ -254,7 +257,7 @@ def _provenance(preset, model: str, by_seed) -> str:
   """Returns how a model was measured, and what is not as in the preset."""
   first, *_ = by_seed.values()
   wanted = presets.experiment(preset, model, 0)
-  steps = {r['step'] for r in by_seed.values() if not r['diverged']}
+  steps = {results['step'] for results in _good(by_seed)}
   parts = [
     f'{first["num_parameters"] / 1e6:.2f} M parameters',
     f'of seeds {_listed(by_seed)} (the preset has {_listed(preset.seeds)})',
@@ -303,9 +306,7 @@ def _csv(results: Results, curves) -> str:
   for model, curve in curves.items():
     for length, value in curve.items():
       by_seed = [
-        r['perplexity'][length].perplexity
-        for r in results[model].values()
-        if not r['diverged']
+        r['perplexity'][length].perplexity for r in _good(results[model])
       ]
       writer.writerow(
         [

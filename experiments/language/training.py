@@ -92,15 +92,7 @@ def state_shapes(
   shapes = jax.eval_shape(
     functools.partial(_init, experiment), jax.ShapeDtypeStruct((), jnp.uint32)
   )
-  return jax.tree.map(
-    lambda x, lies: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=lies),
-    shapes,
-    sharding.of_state(mesh, shapes),
-  )
-
-
-def _shardings(experiment, mesh) -> State:
-  return jax.tree.map(lambda x: x.sharding, state_shapes(experiment, mesh))
+  return devices.lying(shapes, sharding.of_state(mesh, shapes))
 
 
 def init_state(
@@ -109,7 +101,7 @@ def init_state(
   """Returns the state before the first step."""
   init = jax.jit(
     functools.partial(_init, experiment),
-    out_shardings=_shardings(experiment, mesh),
+    out_shardings=sharding.of_state(mesh, state_shapes(experiment, mesh)),
   )
   return init(jnp.uint32(experiment.model_init_seed))
 
@@ -184,16 +176,18 @@ def train_step(
 
 
 def jitted_step(
-  experiment: config_lib.LanguageExperiment, mesh: jax.sharding.Mesh
+  experiment: config_lib.LanguageExperiment,
+  mesh: jax.sharding.Mesh,
+  state: State,
 ) -> Callable[[State, jax.Array], State]:
-  """Returns `train_step` as it is run: the state is changed in place."""
+  """Returns `train_step` as it is run: a state like this one, in place."""
   step = functools.partial(train_step, experiment, mesh)
-  return _in_place(step, experiment, mesh)
+  return _in_place(step, mesh, state)
 
 
-def _in_place(function, experiment, mesh):
+def _in_place(function, mesh, state):
   return jax.jit(
-    function, donate_argnums=0, out_shardings=_shardings(experiment, mesh)
+    function, donate_argnums=0, out_shardings=sharding.of_state(mesh, state)
   )
 
 
@@ -224,8 +218,8 @@ def train(
   mesh = make_mesh(experiment)
   state = init_state(experiment, mesh)
   batches = _batches(experiment, text.streams['train'], experiment.seed)
-  step_fn = jitted_step(experiment, mesh)
-  forget_sums = _in_place(_without_sums, experiment, mesh)
+  step_fn = jitted_step(experiment, mesh, state)
+  forget_sums = _in_place(_without_sums, mesh, state)
   validate = _make_validation(experiment, mesh, text)
   with contextlib.ExitStack() as stack:
     checkpoints = checkpoints_lib.Checkpoints(workdir)

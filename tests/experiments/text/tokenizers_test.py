@@ -58,9 +58,8 @@ def test_gpt2_is_openais():
 
 
 def test_default_is_byte_without_a_vocabulary(tmp_path, monkeypatch):
-  assert (
-    tokenizers.default_name(str(tmp_path)) == 'gpt2'
-  )  # Asked for, it must be there.
+  # Asked for, it must be there.
+  assert tokenizers.default_name(str(tmp_path)) == 'gpt2'
   monkeypatch.setenv('TIKTOKEN_CACHE_DIR', str(tmp_path))
   assert tokenizers.default_name() == 'byte'
 
