@@ -56,7 +56,7 @@ class _Training:
     )
     self._state = training.init_state(experiment, mesh)
     self.params = self._state.params['params']
-    self.num_parameters = training.num_parameters(self._state)
+    self.num_parameters = training.num_parameters(self._state.params)
     self._step, self.compile_s = timing.compiled(
       training.jitted_step(experiment, mesh, self._state),
       self._state,

@@ -36,7 +36,7 @@ class Checkpoints:
     Args:
       workdir: The run's folder; checkpoints go into `checkpoints/` in it.
     """
-    self._folder = os.path.join(os.path.abspath(workdir), 'checkpoints')
+    self._folder = _folder(workdir)
     self._manager = ocp.CheckpointManager(
       self._folder,
       options=ocp.CheckpointManagerOptions(
@@ -224,6 +224,10 @@ class Checkpoints:
         os.unlink(os.path.join(self._folder, name))
 
 
+def _folder(workdir: str) -> str:
+  return os.path.join(os.path.abspath(workdir), 'checkpoints')
+
+
 def load(
   workdir: str, like: chex.ArrayTree, training_steps: int
 ) -> tuple[int, chex.ArrayTree]:
@@ -239,9 +243,11 @@ def load(
   Raises:
     OSError: If there is no good checkpoint.
   """
-  checkpoints = Checkpoints(workdir)
-  restored = checkpoints.restore({'params': like}, partial=True)
-  checkpoints.close()
+  restored = None
+  if os.path.isdir(_folder(workdir)):  # Which `Checkpoints` would make.
+    checkpoints = Checkpoints(workdir)
+    restored = checkpoints.restore({'params': like}, partial=True)
+    checkpoints.close()
   if restored is None:
     raise OSError(f'{workdir} has no checkpoint yet.')
   step, state = restored

@@ -179,6 +179,15 @@ def _git_commit() -> str | None:
     return None
 
 
+def task_title(experiment: Experiment) -> str:
+  """Returns what an experiment's task is called in reports."""
+  if experiment.regex:
+    return f'the regex {experiment.regex}'
+  if experiment.automaton:
+    return 'an automaton'
+  return experiment.task_module or experiment.task
+
+
 # Learning rate, seed, and seed of the initial parameters.
 Run = tuple[float, int, int]
 
@@ -221,15 +230,16 @@ def _claim(experiment: Experiment, workdir: str, runs: Sequence[Run]) -> None:
         f' {"trained" if is_trained else "compiled"}. Choose another --workdir.'
       )
     differing = [
-      field.name
+      field
       for field in dataclasses.fields(experiment)
       if getattr(found, field.name) != getattr(experiment, field.name)
     ]
     refused = [
-      f'{name}={getattr(found, name)!r} there,'
-      f' {getattr(experiment, name)!r} here'
-      for name in differing
-      if not _may_change(name, found, experiment)
+      field.metadata.get('if_other')
+      or f'{field.name}={getattr(found, field.name)!r} there,'
+      f' {getattr(experiment, field.name)!r} here'
+      for field in differing
+      if not _may_change(field, found, experiment)
     ]
     found_runs = load_runs(workdir, type(experiment))
     if not refused and found_runs != list(runs):
@@ -238,7 +248,8 @@ def _claim(experiment: Experiment, workdir: str, runs: Sequence[Run]) -> None:
       raise ValueError(
         f'{workdir} holds a different experiment: {"; ".join(refused)}.'
         ' Choose another --workdir, or remove this one to start anew'
-        ' (launch.evaluate tests a trained model on other lengths).'
+        ' (launch.evaluate and launch.evaluate_lm test a trained model on other'
+        ' lengths).'
       )
     if differing:
       _write_config(experiment, runs, path)
@@ -251,15 +262,16 @@ def _claim(experiment: Experiment, workdir: str, runs: Sequence[Run]) -> None:
   _write_config(experiment, runs, path)
 
 
-def _may_change(name: str, found: Experiment, wanted: Experiment) -> bool:
+def _may_change(
+  field: dataclasses.Field, found: Experiment, wanted: Experiment
+) -> bool:
   """Whether the steps already done are the same with the wanted value."""
-  if name == 'training_steps':
+  if field.name == 'training_steps':
     return (
       wanted.training_steps > found.training_steps
       and wanted.schedule == 'constant'
       and getattr(wanted, 'curriculum', None) != 'regular_increase'
     )
-  field = type(found).__dataclass_fields__[name]
   return field.metadata.get('may_change', False)
 
 
@@ -287,8 +299,7 @@ def load(workdir: str, kind: type = Experiment) -> Any:
   """
 
   def take(contents):
-    fields = contents['experiment']
-    is_language_model = 'data_dir' in fields
+    is_language_model = _is_language_model(contents)
     if is_language_model != (kind is not Experiment):
       found = (
         'a language model, for launch.evaluate_lm and launch.sample'
@@ -296,18 +307,22 @@ def load(workdir: str, kind: type = Experiment) -> Any:
         else 'a model of a formal language, for launch.evaluate'
       )
       raise ValueError(f'it is of {found}.')
-    return kind(**fields)
+    return kind(**contents['experiment'])
 
   return _read(workdir, take)
 
 
-def architecture(workdir: str) -> str:
-  """Reads which kind of model a folder holds, whatever it was trained for.
+def holds_language_model(workdir: str) -> bool:
+  """Whether a folder's experiment is one of language models.
 
   Raises:
     ValueError: As `load`.
   """
-  return _read(workdir, lambda contents: contents['experiment']['architecture'])
+  return _read(workdir, _is_language_model)
+
+
+def _is_language_model(contents: dict[str, Any]) -> bool:
+  return 'data_dir' in contents['experiment']
 
 
 def load_runs(workdir: str, kind: type = Experiment) -> list[Run]:

@@ -13,7 +13,7 @@ import secrets
 import signal
 import sys
 import threading
-from typing import Any
+from typing import Any, TypeVar
 import zlib
 
 import chex
@@ -22,6 +22,7 @@ from jax.experimental import multihost_utils
 import numpy as np
 
 P = jax.sharding.PartitionSpec
+_T = TypeVar('_T')
 
 # Seconds until a process that has fallen silent counts as lost, and until those
 # that are left stop to wait for it at the end.
@@ -95,6 +96,35 @@ def is_main() -> bool:
   return jax.process_index() == 0
 
 
+def on_all(function: Callable[[], _T]) -> _T:
+  """Calls a function on every process; where one fails, all do.
+
+  Else those that go on would wait for the one that does not.
+
+  Raises:
+    ValueError: On all processes, if the function raises it on one.
+    OSError: Likewise.
+  """
+  if jax.process_count() == 1:
+    return function()
+  result, told = None, b''
+  try:
+    result = function()
+  except (ValueError, OSError) as error:
+    kind = b'V' if isinstance(error, ValueError) else b'O'
+    told = kind + str(error).encode()[:_MAX_MESSAGE]
+  told_PxN = multihost_utils.process_allgather(
+    np.frombuffer(told.ljust(_MAX_MESSAGE + 1, b'\0'), np.uint8)
+  )
+  for process, told_N in enumerate(told_PxN):
+    kind, *message = told_N.astype(np.uint8).tobytes().rstrip(b'\0') or b'\0'
+    if kind:
+      where = f'Process {process}: ' if process else ''
+      text = where + bytes(message).decode(errors='replace')
+      raise (ValueError if kind == ord('V') else OSError)(text)
+  return result
+
+
 def from_main(function: Callable[[], int | None]) -> int:
   """Calls a function on the first process, and returns its result on all.
 
@@ -105,24 +135,10 @@ def from_main(function: Callable[[], int | None]) -> int:
     ValueError: On all processes, if the function raises it.
     OSError: Likewise.
   """
+  answer = on_all(lambda: (function() if is_main() else 0) or 0)
   if jax.process_count() == 1:
-    return function() or 0
-  answer, kind, message = 0, 0, b''
-  if is_main():
-    try:
-      answer = function() or 0
-    except (ValueError, OSError) as error:
-      kind = 1 if isinstance(error, ValueError) else 2
-      message = str(error).encode()[:_MAX_MESSAGE]
-  told = np.zeros(_MAX_MESSAGE, np.uint8)
-  told[: len(message)] = np.frombuffer(message, np.uint8)
-  answer, kind, told = multihost_utils.broadcast_one_to_all(
-    (np.int64(answer), np.int32(kind), told)
-  )
-  if kind:
-    text = bytes(told).rstrip(b'\0').decode(errors='replace')
-    raise (ValueError if kind == 1 else OSError)(text)
-  return int(answer)
+    return answer
+  return int(multihost_utils.broadcast_one_to_all(np.int64(answer)))
 
 
 def check_alike(what: str) -> None:
@@ -215,7 +231,9 @@ def sharding(mesh: jax.sharding.Mesh, *axes: str) -> jax.sharding.Sharding:
   return jax.sharding.NamedSharding(mesh, P(*axes))
 
 
-def lying(shapes: chex.ArrayTree, shardings: chex.ArrayTree) -> chex.ArrayTree:
+def with_shardings(
+  shapes: chex.ArrayTree, shardings: chex.ArrayTree
+) -> chex.ArrayTree:
   """Returns the shapes of arrays, saying where they lie.
 
   Args:

@@ -15,21 +15,34 @@ def write_atomically(path: str, contents: str | bytes) -> None:
   Args:
     path: In a folder that exists.
     contents: Text is written as UTF-8.
+
+  Raises:
+    OSError: If it cannot be written.
   """
   if isinstance(contents, str):
     contents = contents.encode()
   folder, name = os.path.split(os.path.abspath(path))
-  descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=f'.{name}.')
+  with named_errors(path):
+    descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=f'.{name}.')
+    try:
+      with os.fdopen(descriptor, 'wb') as f:
+        f.write(contents)
+        f.flush()
+        os.fsync(f.fileno())
+      os.chmod(temporary, 0o644)
+      os.replace(temporary, path)
+    except BaseException:
+      os.unlink(temporary)
+      raise
+
+
+@contextlib.contextmanager
+def named_errors(path: str) -> Iterator[None]:
+  """Says of an error of the system what it is that cannot be written."""
   try:
-    with os.fdopen(descriptor, 'wb') as f:
-      f.write(contents)
-      f.flush()
-      os.fsync(f.fileno())
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, path)
-  except BaseException:
-    os.unlink(temporary)
-    raise
+    yield
+  except OSError as error:
+    raise OSError(f'Cannot write {path}: {error.strerror}.') from error
 
 
 def make_folder(path: str) -> None:
@@ -38,6 +51,8 @@ def make_folder(path: str) -> None:
   Raises:
     OSError: If it cannot be made.
   """
+  if not path:
+    raise OSError('The name of the folder is empty.')
   try:
     os.makedirs(path, exist_ok=True)
   except (FileExistsError, NotADirectoryError):

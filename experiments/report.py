@@ -108,12 +108,7 @@ def longest_trained(experiment: config_lib.Experiment) -> int:
 
 def _title(experiment: config_lib.Experiment) -> str:
   """Returns what was trained on what."""
-  if experiment.regex:
-    task = f'the regex {experiment.regex}'
-  elif experiment.automaton:
-    task = 'an automaton'
-  else:
-    task = experiment.task_module or experiment.task
+  task = config_lib.task_title(experiment)
   params = ', '.join(f'{k} = {v}' for k, v in experiment.task_params.items())
   made = '' if experiment.training_steps else 'compiled '
   return f'{made}{experiment.architecture} on {task}' + (

@@ -18,6 +18,8 @@ from experiments import files, presets
 _MAX_CURVE_POINTS = 100
 _DIGITS = 4
 
+# Folder of the results, in a workdir.
+FOLDER = 'results'
 # Folder in a folder of results that holds those of language models.
 LANGUAGE = 'language'
 
@@ -136,7 +138,7 @@ def path(folder: str, preset: str, cell: presets.Cell) -> str:
 
 def save(result: Result, file: str) -> None:
   """Writes a result, whole or not at all; makes the folder."""
-  os.makedirs(os.path.dirname(file), exist_ok=True)
+  files.make_folder(os.path.dirname(file))
   # A line a field: what changed can be seen.
   lines = [
     f'{json.dumps(name)}: {json.dumps(value)}'

@@ -38,9 +38,14 @@ def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
   """
   if not experiment.training_steps:
     raise ValueError('training_steps must be at least 1, got 0.')
-  task, model = builders.make_task_and_model(experiment)
-  builders.make_curriculum(experiment)  # Fails now, or never.
-  data.check(task, experiment.sequence_length)
+
+  def make():  # What is impossible fails now, or never.
+    builders.make_curriculum(experiment)
+    task, model = builders.make_task_and_model(experiment)
+    data.check(task, experiment.sequence_length)
+    return task, model
+
+  task, model = devices.on_all(make)
   devices.check_alike(repr((experiment, os.path.abspath(workdir))))
   with files.locked(workdir):
     config_lib.claim_workdir(experiment, workdir)

@@ -124,9 +124,10 @@ def sweep(
     raise ValueError(f'time_budget_s must be at least 0, got {time_budget_s}.')
   stop_at = time.monotonic() + time_budget_s
   workdir = workdir or os.path.join('runs', name)
-  results_dir = results_dir or os.path.join(workdir, 'results')
+  in_workdir = os.path.join(workdir, results.FOLDER)
+  results_dir = results_dir or in_workdir
   report_flags = f'--results={results_dir} --output_dir={workdir}'
-  if results_dir == os.path.join(workdir, 'results'):
+  if results_dir == in_workdir:
     report_flags = f'--workdir={workdir}'
   cells = part_of(presets.cells(preset), part)
   if not cells:
@@ -136,11 +137,15 @@ def sweep(
     repr((name, cells, os.path.abspath(workdir), os.path.abspath(results_dir)))
     + repr((part, time_budget_s))
   )
-  for cell in cells:  # All of them fail now, or never.
-    builders.make_task_and_model(cell.experiment)
-    builders.make_curriculum(cell.experiment)
-    devices.make_mesh(len(cell.runs), cell.experiment.batch_size)
-  devices.from_main(lambda: os.makedirs(results_dir, exist_ok=True))
+
+  def check():  # What is impossible fails now, or never.
+    for cell in cells:
+      builders.make_task_and_model(cell.experiment)
+      builders.make_curriculum(cell.experiment)
+      devices.make_mesh(len(cell.runs), cell.experiment.batch_size)
+
+  devices.on_all(check)
+  devices.from_main(lambda: files.make_folder(results_dir))
   part_folder = os.path.join(workdir, f'part_{part.replace("/", "_of_")}')
   with files.locked(part_folder):
     waiting = [c for c in cells if not _has_result(name, c, results_dir)]

@@ -18,7 +18,6 @@ from experiments import (
   sweep_pictures,
 )
 
-RESULTS_FOLDER = 'results'
 NAME = 'report'
 
 # README's table is what stands between these two lines.
@@ -60,7 +59,7 @@ def report(
       'Give one of --workdir (of a sweep) and --results (a folder of results),'
       f' not {"both" if workdir else "neither"}.'
     )
-  folder = results_folder or os.path.join(workdir, RESULTS_FOLDER)
+  folder = results_folder or os.path.join(workdir, results.FOLDER)
   if not os.path.isdir(workdir or folder):
     raise ValueError(f'There is no folder {workdir or folder}.')
   tables = sweep_numbers.tables(results.load_all(folder))

@@ -54,8 +54,8 @@ class DivergedError(Exception):
     self.state = state
     step = devices.fetch(state.diverged_at).max() + 1
     super().__init__(
-      f'The loss or its gradient is not finite at step {step}. The last good'
-      ' checkpoint is kept; try a lower --learning_rate in another --workdir.'
+      f'The loss or its gradient is not finite at step {step}. What was saved'
+      ' before is kept; try a lower --learning_rate in another --workdir.'
     )
 
 
@@ -186,7 +186,7 @@ def state_shapes(
   seeds_R = jax.ShapeDtypeStruct((num_runs,), jnp.uint32)
   mesh = devices.make_mesh(num_runs, experiment.batch_size)
   shapes = jax.eval_shape(functools.partial(_init, model), seeds_R)
-  return devices.lying(shapes, _state_shardings(mesh))
+  return devices.with_shardings(shapes, _state_shardings(mesh))
 
 
 def loss_and_accuracy(
@@ -398,7 +398,6 @@ def train(
         state = forget_sums(state)
       if stop or is_last or is_due(done, experiment.checkpoint_every):
         raise_if_diverged(state)
-        metrics.flush()
         checkpoints.save(done, state)
       raise_if_stopped(stop, done)
       if is_last or time.perf_counter() - bar_updated > BAR_INTERVAL_S:
@@ -539,6 +538,7 @@ def _log(metrics, bar: _Bar, state: State, step: int) -> None:
     metrics.write(
       step, run, loss=float(loss_R[run]), accuracy=float(accuracy_R[run])
     )
+  metrics.flush()
   text = (
     f'loss {loss_R[goes_on_R].mean():.4f},'
     f' accuracy {accuracy_R[goes_on_R].mean():.3f}'

@@ -23,6 +23,7 @@ _BATCH_TOKENS = flags.DEFINE_integer(
   'batch_tokens',
   config.BATCH_TOKENS,
   'Tokens that the model reads at once: fewer need less memory.',
+  lower_bound=1,
 )
 _DATA_DIR = flags.DEFINE_string(
   'data_dir',

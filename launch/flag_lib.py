@@ -207,6 +207,13 @@ def _fail(message: str, status: int = _ERROR) -> NoReturn:
   os._exit(status)
 
 
+def _lost(reason: str) -> str:
+  return (
+    'Stopped, most likely since another process did. Start all of them again'
+    f' with the same command to go on. ({reason})'
+  )
+
+
 def run(main: Callable[[], None]) -> None:
   """Runs a launcher: quiet libraries, kept compilations, one-line errors."""
 
@@ -231,14 +238,11 @@ def run(main: Callable[[], None]) -> None:
       sys.exit(128 + signal.SIGINT)
     except (MemoryError, jax.errors.JaxRuntimeError) as error:
       line = (str(error) or 'no memory left').splitlines()[0]
-      if jax.process_count() > 1:
-        line = (
-          'Stopped, most likely since another process did. Start all of them'
-          f' again with the same command to go on. ({line})'
-        )
-      _fail(f'Error: {line}')
+      _fail(f'Error: {_lost(line) if jax.process_count() > 1 else line}')
     except (ValueError, OSError, training.DivergedError) as error:
-      _fail(f'Error: {error}')
+      # Orbax and JAX pass on a lost connection as errors of many kinds.
+      is_lost = jax.process_count() > 1 and 'Gloo' in str(error)
+      _fail(f'Error: {_lost(str(error)) if is_lost else error}')
     except ModuleNotFoundError as error:  # Of an extra that a command imports.
       _fail(f"Error: {error}; perhaps pip install -e '.[text]' is needed.")
 

@@ -46,6 +46,7 @@ _BATCH_TOKENS = flags.DEFINE_integer(
   'batch_tokens',
   config.BATCH_TOKENS,
   'Tokens that a model reads at once in the evaluation.',
+  lower_bound=1,
 )
 _REPORT_ONLY = flags.DEFINE_boolean(
   'report_only', False, 'Whether to measure nothing.'

@@ -108,11 +108,14 @@ class RegularGPTConfig(TransformerConfig):
     thickness: Number of distinct blocks per level, K >= 1.
     pad: What the window sees before the sequence: one 'learned' vector, the
       same at every block's input, or nothing ('masked').
+    min_levels: Levels that even the shortest strings go through. The paper has
+      none but L(T); a model trained at one length alone knows no other depth.
   """
 
   chunk_size: int = 2
   thickness: int = 1
   pad: str = 'learned'
+  min_levels: int = 1
 
   @property
   def num_blocks(self) -> int:
@@ -123,6 +126,7 @@ class RegularGPTConfig(TransformerConfig):
     super().__post_init__()
     self._check_at_least('chunk_size', 2)
     self._check_at_least('thickness', 1)
+    self._check_at_least('min_levels', 1)
 
 
 @dataclasses.dataclass(frozen=True)

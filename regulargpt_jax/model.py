@@ -204,19 +204,18 @@ class RegularGPT(transformer.Transformer):
       max_extra_levels = int(extra_levels)
     elif max_extra_levels is None:
       raise ValueError('A traced extra_levels needs max_extra_levels.')
-    c = self.config
     tokens_BxT = jnp.asarray(tokens_BxT, jnp.int32)
     if tokens_BxT.ndim != 2 or not tokens_BxT.size:
       raise ValueError(
         f'tokens must have shape [B, T], with T > 0, got {tokens_BxT.shape}.'
       )
     max_length = tokens_BxT.shape[1]
-    max_levels = depth_lib.depth(max_length, c.chunk_size) + max_extra_levels
+    max_levels = self._depth(max_length) + max_extra_levels
     num_levels_B = extra_levels + self._num_levels(
       (tokens_BxT >= 0).sum(-1), max_length
     )
     if path == 'reduce':
-      min_levels = depth_lib.depth(min_length, c.chunk_size)
+      min_levels = self._depth(min_length)
       h = self._reduce(tokens_BxT, num_levels_B, min_levels, max_levels, tables)
     elif path == 'scan':
       h, _ = self._scan(tokens_BxT, num_levels_B, max_levels)
@@ -228,8 +227,7 @@ class RegularGPT(transformer.Transformer):
     """Returns the last block's output at all positions, [B, T, D]."""
     length = tokens_BxT.shape[1]
     num_levels_B = self._num_levels((tokens_BxT >= 0).sum(-1), length)
-    max_levels = depth_lib.depth(length, self.config.chunk_size)
-    return self._scan(tokens_BxT, num_levels_B, max_levels)[0]
+    return self._scan(tokens_BxT, num_levels_B, self._depth(length))[0]
 
   def last_logits(self, tokens_BxT):
     """Returns the logits at the last position, float32 [B, output_size]."""
@@ -340,13 +338,21 @@ class RegularGPT(transformer.Transformer):
   def _cache_layout(self, max_length):
     """Dilations of the levels, where their slots start, and how many."""
     chunk_size = self.config.chunk_size
-    levels = range(depth_lib.depth(max_length, chunk_size))
+    levels = range(self._depth(max_length))
     dilations = [min(chunk_size**l, max_length) for l in levels]
     sizes = [min(chunk_size ** (l + 1), max_length) for l in levels]
     return dilations, [sum(sizes[:l]) for l in levels], sizes
 
+  def _depth(self, length):
+    """L(T), or more if the configuration says so."""
+    c = self.config
+    return max(depth_lib.depth(length, c.chunk_size), c.min_levels)
+
   def _num_levels(self, length_B, max_length):
-    return depth_lib.traced_depth(length_B, self.config.chunk_size, max_length)
+    """As `_depth`, of traced lengths up to a static one."""
+    c = self.config
+    num_levels_B = depth_lib.traced_depth(length_B, c.chunk_size, max_length)
+    return jnp.maximum(num_levels_B, c.min_levels)
 
   def tabulate(
     self, num_symbols: int, max_rows: int | None = None
@@ -373,7 +379,8 @@ class RegularGPT(transformer.Transformer):
       and not self.is_mutable_collection('intermediates')
     )
     length = c.chunk_size
-    while shareable:
+    # A table has more rows than `length`; for large C, too many to count.
+    while shareable and 2 * length < num_symbols // length:
       num_rows = chunk_table.num_strings(c.vocab_size, length)
       # Looking a row up, and its gradient, costs about as much as a block.
       if 2 * num_rows > num_symbols // length:

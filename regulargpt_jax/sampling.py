@@ -6,6 +6,9 @@ from flax import linen as nn
 import jax
 import jax.numpy as jnp
 
+# Logits divided by less would overflow.
+_MIN_TEMPERATURE = 1e-30
+
 
 def sample(
   model: nn.Module,
@@ -29,7 +32,8 @@ def sample(
     prompt_BxT: Symbols, right-aligned, -1 before the start; at least one each.
     num_tokens: Symbols to draw.
     rng: Key.
-    temperature: Divides the logits; 0 takes the likeliest symbol.
+    temperature: Divides the logits; 0, or next to it, takes the likeliest
+      symbol.
     top_k: Draw from the likeliest so many symbols; None for all.
 
   Returns:
@@ -71,7 +75,7 @@ def _sample(model, params, prompt_BxT, num_tokens, rng, temperature, top_k):
 
 
 def _draw(logits_BxV, key, temperature, top_k):
-  if temperature == 0:
+  if temperature < _MIN_TEMPERATURE:
     return jnp.argmax(logits_BxV, axis=-1).astype(jnp.int32)
   if top_k is not None:
     values_BxK, token_BxK = jax.lax.top_k(logits_BxV, top_k)

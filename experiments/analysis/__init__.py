@@ -31,7 +31,7 @@ def analyze(
   """
   if (name == 'attention') != (string is not None):
     raise ValueError('--string is for --analysis=attention, which needs it.')
-  if config_lib.architecture(workdir).endswith('_lm'):
+  if config_lib.holds_language_model(workdir):
     if name != 'receptive_field':
       raise ValueError(
         f'{workdir} holds a language model; of these there is receptive_field.'

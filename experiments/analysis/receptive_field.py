@@ -68,7 +68,7 @@ def analyze_language_model(workdir: str, num_strings: int, length: int) -> None:
 
   _check(num_strings, length)
   trained = run.load(workdir)
-  experiment, text = run.with_text(trained.experiment)
+  experiment, text = trained.experiment, run.text_of(trained.experiment)
   (tokens,) = loading.evaluation_batches(
     text.streams['test'], length, length, num_strings, num_strings
   )

@@ -70,11 +70,6 @@ def make(experiment, task, model, params, where: str) -> Subject:
     symbols = list(task.input_symbols)
   # A symbol that the task never samples may have no name.
   symbols += [str(v) for v in range(len(symbols), task.input_size)]
-  name = experiment.task_module or experiment.task
-  if experiment.regex:
-    name = f'the regex {experiment.regex}'
-  elif experiment.automaton:
-    name = 'an automaton'
   machine = None
   if isinstance(task, regular_task.RegularTask):
     machine = task.machine
@@ -89,7 +84,7 @@ def make(experiment, task, model, params, where: str) -> Subject:
     jax.tree.map(lambda x: x[0], params),
     symbols,
     machine,
-    name,
+    config_lib.task_title(experiment),
   )
 
 

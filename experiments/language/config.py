@@ -6,7 +6,7 @@ import functools
 import jax.numpy as jnp
 
 from experiments import options
-from regulargpt_jax import gpt_lm, language_models, model
+from regulargpt_jax import depth, gpt_lm, language_models, model
 
 # Of an evaluation: tokens of context, last tokens to predict after each (both
 # as in Table 3), and tokens that the model reads at once. They stand here since
@@ -37,7 +37,9 @@ class LanguageExperiment:
     '', 'Which tokens of the text, gpt2 or byte, where there are both.'
   )
   vocab_size: int = options.option(0, 'Of the tokenizer; found in the text.')
-  fingerprint: str = options.option('', "Of the text's tokens; found there.")
+  fingerprint: str = options.option(
+    '', "Of the text's tokens; found there.", if_other='another text'
+  )
   architecture: str = options.option(
     'regular_gpt_lm',
     'Model to train.',
@@ -156,16 +158,22 @@ def make_model(
   Raises:
     ValueError: If a field has a bad value.
   """
+  fields = {
+    name: getattr(experiment, name)
+    for name in FIELDS_OF[experiment.architecture]
+  }
+  if experiment.architecture == 'regular_gpt_lm':
+    # In training all positions are at this depth, those of few tokens too.
+    fields['min_levels'] = depth.depth(
+      experiment.sequence_length, experiment.chunk_size
+    )
   return language_models.BUILDERS[experiment.architecture](
     experiment.vocab_size,
     embedding_dim=experiment.embedding_dim,
     num_heads=experiment.num_heads,
     dtype=jnp.dtype(experiment.precision),
     remat=experiment.remat,
-    **{
-      name: getattr(experiment, name)
-      for name in FIELDS_OF[experiment.architecture]
-    },
+    **fields,
   )
 
 

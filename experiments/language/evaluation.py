@@ -55,6 +55,26 @@ def perplexity(losses_N: np.ndarray) -> Perplexity:
   return Perplexity(value, value * error, loss)
 
 
+def check(
+  stream: loading.Stream,
+  lengths: Sequence[int],
+  num_sequences: int,
+  batch_tokens: int,
+) -> None:
+  """Checks the arguments of `last_token_losses`.
+
+  Raises:
+    ValueError: If the stream is too short, or a number is not positive.
+  """
+  if not lengths or min(lengths) < 1:
+    raise ValueError(f'lengths must be positive, got {list(lengths)}.')
+  if num_sequences < 2:
+    raise ValueError(f'num_sequences must be at least 2, got {num_sequences}.')
+  if batch_tokens < 1:
+    raise ValueError(f'batch_tokens must be at least 1, got {batch_tokens}.')
+  loading.check_long_enough(stream, max(lengths), num_sequences)
+
+
 def last_token_losses(
   model: nn.Module,
   params: chex.ArrayTree,
@@ -75,12 +95,9 @@ def last_token_losses(
       on each device.
 
   Raises:
-    ValueError: If the stream is too short, or a number is not positive.
+    ValueError: As `check`.
   """
-  if not lengths or min(lengths) < 1:
-    raise ValueError(f'lengths must be positive, got {list(lengths)}.')
-  if num_sequences < 2:
-    raise ValueError(f'num_sequences must be at least 2, got {num_sequences}.')
+  check(stream, lengths, num_sequences, batch_tokens)
   mesh = sharding.make_mesh()
 
   @jax.jit
@@ -95,6 +112,7 @@ def last_token_losses(
     sum(lengths) * num_sequences, 0, 'Evaluate', 'token'
   ) as bar:
     for length in lengths:
+      bar.set_postfix_str(f'length {length:,}')  # Compiling takes a while.
       batch_size = min(max(batch_tokens // length, 1), num_sequences)
       batch_size += -batch_size % mesh.size
       batches = loading.evaluation_batches(

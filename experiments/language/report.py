@@ -13,7 +13,7 @@ from matplotlib import figure as figure_lib
 from matplotlib import ticker
 
 from experiments import config as base_config
-from experiments import files
+from experiments import files, pictures
 from experiments.language import config as config_lib
 from experiments.language import evaluation
 
@@ -61,7 +61,8 @@ def contents(
 
 
 def save_json(results: Mapping[str, Any], path: str) -> None:
-  """Writes what `contents` returned."""
+  """Writes what `contents` returned; makes the folder."""
+  files.make_folder(os.path.dirname(os.path.abspath(path)))
   files.write_atomically(path, json.dumps(results, indent=2) + '\n')
 
 
@@ -78,12 +79,33 @@ def load_json(path: str) -> dict[str, Any]:
       int(length): evaluation.Perplexity(**value)
       for length, value in results['perplexity'].items()
     }
-    config_lib.LanguageExperiment(**results['experiment'])
-    int(results['step'])
-    results.setdefault('diverged', False)  # Newer than some results.
+    _check(results)
   except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
     raise ValueError(f'Cannot read the result {path}: {error}') from error
   return results
+
+
+def _check(results: dict[str, Any]) -> None:
+  """Refuses what no evaluation gives."""
+  experiment = config_lib.LanguageExperiment(**results['experiment'])
+  if not (experiment.vocab_size and experiment.fingerprint):
+    raise ValueError('its experiment has no text.')
+  for name in ('num_sequences', 'step', 'num_parameters'):
+    if not (isinstance(results[name], int) and results[name] >= 0):
+      raise ValueError(f'its {name} is {results[name]!r}.')
+  if not isinstance(results['diverged'], bool):
+    raise ValueError(f'its diverged is {results["diverged"]!r}.')
+  if not isinstance(results['environment']['device'], str):
+    raise ValueError('its environment has no device.')
+  for length, value in results['perplexity'].items():
+    # The exponential of a loss may be infinite; the loss is not.
+    if not (
+      length >= 1
+      and value.perplexity >= 1
+      and value.standard_error >= 0
+      and 0 <= value.loss < math.inf
+    ):
+      raise ValueError(f'its perplexity at {length} is {value}.')
 
 
 def save(
@@ -138,15 +160,15 @@ def picture(
   axes.axvline(
     training_length, color='0.6', linestyle=':', label='length in training'
   )
-  for title, curve in curves.items():
+  for i, (title, curve) in enumerate(curves.items()):
     finite = {n: v for n, v in curve.items() if math.isfinite(v.perplexity)}
     axes.errorbar(
       list(finite),
       [value.perplexity for value in finite.values()],
       [value.standard_error for value in finite.values()],
-      marker='o',
       capsize=3,
       label=title,
+      **pictures.style(i),
     )
   axes.set(
     xscale='log',
@@ -162,6 +184,4 @@ def picture(
   axes.minorticks_off()
   axes.yaxis.set_major_formatter('{x:,.5g}')
   figure.legend(loc='outside right upper')
-  buffer = io.BytesIO()
-  figure.savefig(buffer, format='png', dpi=150)
-  return buffer.getvalue()
+  return pictures.png(figure)

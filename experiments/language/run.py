@@ -19,23 +19,48 @@ from experiments.text import loading, tokenizers
 from regulargpt_jax import sampling
 
 
-def with_text(
-  experiment: config_lib.LanguageExperiment,
-) -> tuple[config_lib.LanguageExperiment, loading.Text]:
-  """Returns an experiment that knows its text, and the text.
+def load_text(experiment: config_lib.LanguageExperiment) -> loading.Text:
+  """Returns the text in an experiment's `data_dir`.
 
   Raises:
-    ValueError: If the text's tokenizer is not the experiment's.
+    ValueError: If its tokenizer is not the experiment's.
     OSError: If there is no prepared text.
   """
   if not experiment.data_dir:
     raise ValueError(
       'Give --data_dir, a folder that python -m launch.prepare_text filled.'
     )
-  text = loading.load(experiment.data_dir, experiment.tokenizer)
+  return loading.load(experiment.data_dir, experiment.tokenizer)
+
+
+def on_text(
+  experiment: config_lib.LanguageExperiment, text: loading.Text
+) -> config_lib.LanguageExperiment:
+  """Returns an experiment that knows its text."""
   names = ('tokenizer', *config_lib.FOUND_IN_TEXT)
-  found = {name: text.metadata[name] for name in names}
-  return dataclasses.replace(experiment, **found), text
+  return dataclasses.replace(
+    experiment, **{name: text.metadata[name] for name in names}
+  )
+
+
+def trainable(
+  experiment: config_lib.LanguageExperiment, text: loading.Text
+) -> config_lib.LanguageExperiment:
+  """Returns an experiment that knows its text, and can be trained on it.
+
+  Raises:
+    ValueError: If that is impossible.
+  """
+  num_tokens = len(text.streams['train'])
+  if num_tokens <= experiment.sequence_length:
+    raise ValueError(
+      f'A string of sequence_length {experiment.sequence_length} and its last'
+      f' target need more than the {num_tokens} tokens of the train split.'
+    )
+  experiment = on_text(experiment, text)
+  config_lib.make_model(experiment)
+  training.make_mesh(experiment)
+  return experiment
 
 
 def train(
@@ -56,24 +81,16 @@ def train(
   Raises:
     ValueError: If the experiment is impossible, or the folder holds another or
       one of another text.
-    training.DivergedError: If the loss is not finite.
-    training.RunInterruptedError: If a signal came; all is saved.
+    base_training.DivergedError: If the loss is not finite.
+    base_training.RunInterruptedError: If a signal came; all is saved.
     OSError: If a file cannot be read or written, or another process is using
       the folder.
   """
-  experiment, text = with_text(experiment)
-  num_tokens = len(text.streams['train'])
-  if num_tokens <= experiment.sequence_length:
-    raise ValueError(
-      f'A string of sequence_length {experiment.sequence_length} and its last'
-      f' target need more than the {num_tokens} tokens of the train split.'
-    )
-  # What is impossible fails now, or never.
-  config_lib.make_model(experiment)
-  training.make_mesh(experiment)
-  # The text's place may differ, and its fingerprint tells what it is.
-  alike = dataclasses.replace(experiment, data_dir='')
-  devices.check_alike(repr((alike, os.path.abspath(workdir))))
+  if not time_budget_s >= 0:
+    raise ValueError(f'time_budget_s must be at least 0, got {time_budget_s}.')
+  text = devices.on_all(lambda: load_text(experiment))
+  experiment = devices.on_all(lambda: trainable(experiment, text))
+  devices.check_alike(repr((experiment, os.path.abspath(workdir))))
   with files.locked(workdir):
     base_config.claim_workdir(experiment, workdir)
     try:
@@ -97,6 +114,21 @@ class Trained:
   model: nn.Module
   params: dict
   step: int
+
+
+def text_of(experiment: config_lib.LanguageExperiment) -> loading.Text:
+  """Returns the text that a model was trained on.
+
+  Raises:
+    ValueError: If there is another in its place.
+    OSError: If there is none.
+  """
+  text = load_text(experiment)
+  if on_text(experiment, text) != experiment:
+    raise ValueError(
+      f'{experiment.data_dir} holds another text than that of the training.'
+    )
+  return text
 
 
 def load(workdir: str) -> Trained:
@@ -140,15 +172,23 @@ def evaluate(
   """
   told = (workdir, lengths, num_sequences, batch_tokens, data_dir, output_dir)
   devices.check_alike(repr(told))
+  folder = output_dir or workdir
+
+  def check():  # What is impossible fails now, or never.
+    experiment = base_config.load(workdir, config_lib.LanguageExperiment)
+    if data_dir:
+      experiment = dataclasses.replace(experiment, data_dir=data_dir)
+      text = load_text(experiment)
+      experiment = on_text(experiment, text)
+    else:
+      text = text_of(experiment)
+    evaluation.check(text.streams['test'], lengths, num_sequences, batch_tokens)
+    if devices.is_main():
+      files.make_folder(folder)
+    return experiment, text
+
+  experiment, text = devices.on_all(check)
   trained = load(workdir)
-  experiment, text = with_text(
-    base_config.replaced(trained.experiment, data_dir=data_dir or None)
-  )
-  if not data_dir and experiment != trained.experiment:
-    raise ValueError(
-      f'{experiment.data_dir} holds another text than that of the training;'
-      ' give --data_dir to evaluate on it all the same.'
-    )
   losses = evaluation.last_token_losses(
     trained.model,
     trained.params,
@@ -165,14 +205,15 @@ def evaluate(
     perplexities,
     num_sequences,
     trained.step,
-    sum(x.size for x in jax.tree.leaves(trained.params)),
+    training.num_parameters(trained.params),
   )
-  folder = output_dir or workdir
-  if devices.is_main():
-    os.makedirs(folder, exist_ok=True)
-    report.save(results, perplexities, title, folder)
+
+  def write():
     print(report.table(perplexities, title))
+    report.save(results, perplexities, title, folder)
     print(f'plot: {os.path.join(folder, report.NAME)}.png')
+
+  devices.from_main(write)
   return results
 
 
@@ -192,7 +233,7 @@ def diverged(
     {},
     0,
     int(devices.fetch(error.state.diverged_at)),
-    training.num_parameters(error.state),
+    training.num_parameters(error.state.params),
     diverged=True,
   )
 

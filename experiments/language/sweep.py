@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import glob
 import io
-import itertools
 import math
 import os
 from typing import Any
@@ -14,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from experiments import clock, devices, files, paper, progress
+from experiments import results as results_lib
 from experiments import training as base_training
 from experiments.language import config as config_lib
 from experiments.language import evaluation, presets, report, run
+from experiments.text import loading
 
 NAME = 'report'
 _MISSING = 'missing'
@@ -58,7 +59,7 @@ def sweep(
   Raises:
     ValueError: If a model is unknown, an experiment impossible, or a result of
       another one.
-    training.RunInterruptedError: If a signal came; all is saved.
+    base_training.RunInterruptedError: If a signal came; all is saved.
     OSError: If a file cannot be read or written.
   """
   preset = presets.PRESETS[name]
@@ -67,13 +68,20 @@ def sweep(
     raise ValueError(
       f'{name} has no model {unknown[0]!r}; it has {", ".join(preset.models)}.'
     )
-  folder = os.path.join(results_dir or os.path.join(workdir, 'results'), name)
+  folder = os.path.join(
+    results_dir or os.path.join(workdir, results_lib.FOLDER), name
+  )
   told = (name, workdir, folder, models, seeds, training_time_s, report_only)
   devices.check_alike(repr((told, overrides)))
   overrides = {k: v for k, v in overrides.items() if v is not None}
-  runs = itertools.product(seeds or preset.seeds, models or preset.models)
-  for seed, model in () if report_only else runs:
-    experiment = presets.experiment(preset, model, seed, **overrides)
+  wanted = [
+    (seed, model)
+    for seed in seeds or preset.seeds
+    for model in models or preset.models
+    if not report_only
+  ]
+  experiments = devices.on_all(lambda: _measurable(preset, wanted, overrides))
+  for (seed, model), experiment in zip(wanted, experiments, strict=True):
     path = _path(folder, model, seed)
     if devices.from_main(functools.partial(_has_result, path, experiment)):
       continue
@@ -90,11 +98,32 @@ def sweep(
     except base_training.DivergedError as error:
       progress.say(str(error))
       results = run.diverged(run_dir, error)
-    if devices.is_main():
-      os.makedirs(os.path.dirname(path), exist_ok=True)
-      report.save_json(results, path)
-  if devices.is_main():
-    write_report(name, folder)
+    devices.from_main(functools.partial(report.save_json, results, path))
+  devices.from_main(functools.partial(write_report, name, folder))
+
+
+def _measurable(
+  preset: presets.Preset,
+  wanted: Sequence[tuple[int, str]],
+  overrides: dict[str, Any],
+) -> list[config_lib.LanguageExperiment]:
+  """Returns the experiments of seeds and models, which know their text.
+
+  Raises:
+    ValueError: If one is impossible to train, or then to evaluate.
+    OSError: If there is no prepared text.
+  """
+  experiments = [
+    presets.experiment(preset, model, seed, **overrides)
+    for seed, model in wanted
+  ]
+  if not experiments:
+    return []
+  text = run.load_text(experiments[0])
+  loading.check_long_enough(
+    text.streams['test'], max(preset.lengths), preset.num_sequences
+  )
+  return [run.trainable(experiment, text) for experiment in experiments]
 
 
 def _has_result(path: str, experiment: config_lib.LanguageExperiment) -> bool:
@@ -119,11 +148,15 @@ def _differences(
 ) -> list[str]:
   """Returns the fields that a result has otherwise, as `batch_size=16`."""
   found = config_lib.LanguageExperiment(**results['experiment'])
-  free = set(config_lib.FOUND_IN_TEXT)
-  if not wanted.tokenizer:  # That of the text, whichever it is.
-    free.add('tokenizer')
+  # Of no text yet: that of the result, whichever it is.
+  free = {
+    name
+    for name in ('tokenizer', *config_lib.FOUND_IN_TEXT)
+    if not getattr(wanted, name)
+  }
   return [
-    f'{field.name}={getattr(found, field.name)!r}'
+    field.metadata.get('if_other')
+    or f'{field.name}={getattr(found, field.name)!r}'
     for field in dataclasses.fields(found)
     if not field.metadata.get('may_change')
     and field.name not in free
@@ -150,7 +183,10 @@ def load(name: str, folder: str) -> Results:
       lengths = results['perplexity'].keys()
       if not (results['diverged'] or lengths >= set(preset.lengths)):
         raise ValueError(f'{path} is not of the lengths of {name}.')
-      found[model][results['experiment']['seed']] = results
+      seed = results['experiment']['seed']
+      if path != _path(folder, model, seed):
+        raise ValueError(f'{path} is of seed {seed}; it is in the wrong place.')
+      found[model][seed] = results
   texts = {
     results['experiment']['fingerprint']
     for by_seed in found.values()

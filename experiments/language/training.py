@@ -92,7 +92,7 @@ def state_shapes(
   shapes = jax.eval_shape(
     functools.partial(_init, experiment), jax.ShapeDtypeStruct((), jnp.uint32)
   )
-  return devices.lying(shapes, sharding.of_state(mesh, shapes))
+  return devices.with_shardings(shapes, sharding.of_state(mesh, shapes))
 
 
 def init_state(
@@ -106,17 +106,27 @@ def init_state(
   return init(jnp.uint32(experiment.model_init_seed))
 
 
-def num_parameters(state: State) -> int:
+def num_parameters(params: chex.ArrayTree) -> int:
   """Returns how many parameters a model has."""
-  return sum(x.size for x in jax.tree.leaves(state.params))
+  return sum(x.size for x in jax.tree.leaves(params))
 
 
-def _mean_loss(model: nn.Module, params: Any, tokens_BxS: jax.Array):
-  """Returns the mean cross-entropy, nats, of S - 1 positions a string."""
+def _summed_loss(model: nn.Module, params: Any, tokens_BxS: jax.Array):
+  """Returns the sum of the cross-entropies, nats, of all targets."""
+  targets_BxT = tokens_BxS[:, 1:]
   losses_BxT = model.apply(
-    params, tokens_BxS[:, :-1], tokens_BxS[:, 1:], method='losses'
+    # What stands after the end of the text, no target sees.
+    params,
+    jnp.maximum(tokens_BxS[:, :-1], 0),
+    targets_BxT,
+    method='losses',
   )
-  return losses_BxT.mean()
+  return losses_BxT.sum(where=targets_BxT >= 0)
+
+
+def _num_targets(tokens_BxS: jax.Array):
+  """Returns how many tokens are to be predicted; -1 is none."""
+  return (tokens_BxS[:, 1:] >= 0).sum()
 
 
 def train_step(
@@ -131,10 +141,12 @@ def train_step(
     experiment: What is trained.
     mesh: On which.
     state: Before.
-    tokens_BxS: Strings of T + 1 = S tokens; B, in `accumulation_steps` parts.
+    tokens_BxS: Strings of T + 1 = S tokens, -1 after the end of the text; B, in
+      `accumulation_steps` parts.
   """
   model = config_lib.make_model(experiment)
   num_parts = experiment.accumulation_steps
+  num_targets = _num_targets(tokens_BxS)
   # The parts take turns, so that every device has the same share of each.
   tokens_BxPxS = tokens_BxS.reshape(-1, num_parts, tokens_BxS.shape[-1])
 
@@ -143,14 +155,13 @@ def train_step(
       jax.lax.dynamic_index_in_dim(tokens_BxPxS, i, 1, keepdims=False),
       sharding.of_batch(mesh),
     )
-    found = jax.value_and_grad(lambda p: _mean_loss(model, p, tokens))(
-      state.params
-    )
+    found = jax.value_and_grad(
+      lambda p: _summed_loss(model, p, tokens) / num_targets
+    )(state.params)
     return jax.tree.map(jnp.add, sums, found), None
 
   zeros = (jnp.zeros(()), jax.tree.map(jnp.zeros_like, state.params))
-  sums, _ = jax.lax.scan(add_part, zeros, jnp.arange(num_parts))
-  loss, grads = jax.tree.map(lambda x: x / num_parts, sums)
+  (loss, grads), _ = jax.lax.scan(add_part, zeros, jnp.arange(num_parts))
   updates, optimizer = _optimizer(experiment).update(
     grads, state.optimizer, state.params
   )
@@ -200,7 +211,7 @@ def train(
   """Trains, going on from the newest good checkpoint.
 
   Args:
-    experiment: What to train, as `run.with_text` returns it.
+    experiment: What to train, as `run.on_text` returns it.
     workdir: A folder that `experiments.config.claim_workdir` accepted.
     text: What to train on.
     time_budget_s: Seconds of training after which to save and stop.
@@ -230,9 +241,8 @@ def train(
     metrics = metrics_lib.Metrics(workdir, first_step)
     stack.callback(metrics.close)
     stream = loading.prefetched(batches, first_step)
-    with progress.timed(
-      f'Compiling a step of {num_parameters(state) / 1e6:.1f} M parameters'
-    ):
+    millions = num_parameters(state.params) / 1e6
+    with progress.timed(f'Compiling a step of {millions:.1f} M parameters'):
       tokens = sharding.put_batch(mesh, batches[first_step])
       step_fn = step_fn.lower(state, tokens).compile()
     bar = _Bar(experiment, first_step)
@@ -258,16 +268,17 @@ def train(
         loss_sum, num_summed = devices.fetch((state.loss_sum, state.num_summed))
         loss = float(loss_sum / num_summed)
         metrics.write(done, 0, loss=loss)
+        metrics.flush()
         bar.update(done, loss=loss)
         state = forget_sums(state)
       if training.is_due(done, experiment.validate_every) or is_last:
         training.raise_if_diverged(state)
         loss = validate(state.params)
         metrics.write(done, 0, validation_loss=loss)
+        metrics.flush()
         bar.update(done, validation=loss)
       if stop or is_last or training.is_due(done, experiment.checkpoint_every):
         training.raise_if_diverged(state)
-        metrics.flush()
         checkpoints.save(done, state)
       training.raise_if_stopped(stop, done)
       if time.perf_counter() - bar_updated > training.BAR_INTERVAL_S:
@@ -336,16 +347,16 @@ def _make_validation(experiment, mesh, text: loading.Text):
   def loss_fn(params, tokens_BxS):
     tokens_PxBxS = tokens_BxS.reshape(-1, num_parts, tokens_BxS.shape[-1])
     parts = jnp.moveaxis(tokens_PxBxS, 1, 0)
-    return jax.lax.map(lambda x: _mean_loss(model, params, x), parts).mean()
+    losses = jax.lax.map(lambda x: _summed_loss(model, params, x), parts)
+    return losses.sum(), _num_targets(tokens_BxS)
 
   def validate(params) -> float:
-    losses = [
-      float(
-        devices.fetch(loss_fn(params, sharding.put_batch(mesh, batches[i])))
-      )
+    sums = [
+      devices.fetch(loss_fn(params, sharding.put_batch(mesh, batches[i])))
       for i in range(num_batches)
     ]
-    return math.fsum(losses) / len(losses)
+    losses, numbers = zip(*sums, strict=True)
+    return math.fsum(losses) / int(sum(numbers))
 
   return validate
 

@@ -19,6 +19,17 @@ from experiments.text import builder, pieces
 _EPOCHS = 2**31
 _READ_THREADS = 4
 _BATCHES_AHEAD = 8
+# What `preparation` stores beside the tokens.
+_METADATA = (
+  'tokenizer',
+  'vocab_size',
+  'end_of_text',
+  'heldout',
+  'files',
+  'num_documents',
+  'num_tokens',
+  'fingerprint',
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,18 +56,15 @@ class Stream:
     self,
     records: Sequence[dict[str, np.ndarray]],
     num_tokens: int,
-    end_of_text: int,
   ):
     """Initializes.
 
     Args:
       records: What `builder` wrote, as TFDS reads it.
       num_tokens: Length of the stream, without what fills the last record.
-      end_of_text: What follows the stream.
     """
     self._records = records
     self._num_tokens = num_tokens
-    self._end_of_text = end_of_text
 
   def __len__(self) -> int:
     """Returns the number of tokens."""
@@ -70,7 +78,7 @@ class Stream:
       length: Of each part, N, at least 1.
 
     Returns:
-      int32 [B, N]; after the stream's end, end-of-text.
+      int32 [B, N]; -1 after the stream's end.
 
     Raises:
       OSError: If the files are damaged.
@@ -90,13 +98,14 @@ class Stream:
       records = iter(self._records.__getitems__(numbers))
     except RuntimeError as error:  # Of array_record.
       raise OSError(f'Cannot read the tokens: {error}.') from error
-    tokens = np.full((len(first), length), self._end_of_text, np.int32)
+    tokens = np.full((len(first), length), -1, np.int32)
     for row, start, a, b in zip(tokens, starts, first, last, strict=True):
       for i in range(a, b + 1):
         record = next(records)['tokens']
         offset = i * size - start  # Of the record in the row.
         part = record[max(0, -offset) : length - offset]
         row[max(0, offset) : max(0, offset) + len(part)] = part
+      row[max(0, self._num_tokens - start) :] = -1  # Not text.
     return tokens
 
 
@@ -111,7 +120,8 @@ def load(data_dir: str, tokenizer: str = '') -> Text:
   Raises:
     ValueError: If the data's tokenizer is another, or there are several and
       none is named.
-    OSError: If there is no prepared text, or a file of it is missing.
+    OSError: If there is no prepared text, or a file of it is missing or
+      damaged.
   """
   everywhere = builder.folder(data_dir)
   names = sorted(os.listdir(everywhere)) if os.path.isdir(everywhere) else []
@@ -133,18 +143,30 @@ def load(data_dir: str, tokenizer: str = '') -> Text:
       f' {tokenizer}.'
     )
   folder = builder.folder(data_dir, tokenizer)
+  try:
+    return _open(folder)
+  except (OSError, ImportError, MemoryError):
+    raise
+  except Exception as error:  # TFDS raises many kinds.
+    line = (str(error) or type(error).__name__).splitlines()[0]
+    raise OSError(
+      f'{folder} is damaged ({line}); remove it and prepare again.'
+    ) from error
+
+
+def _open(folder: str) -> Text:
   dataset = tfds.builder_from_directory(folder)
-  metadata = dict(dataset.info.metadata.items())
+  stored = dataset.info.metadata or {}
+  missing = [name for name in _METADATA if name not in stored]
+  if missing:
+    raise ValueError(f'its metadata.json has no {missing[0]}')
+  metadata = {name: stored[name] for name in _METADATA}
   for split in pieces.SPLITS:
     for path in dataset.info.splits[split].filepaths:
       if not path.exists():
         raise OSError(f'{path} is missing; remove {folder} and prepare again.')
   streams = {
-    split: Stream(
-      dataset.as_data_source(split),
-      metadata['num_tokens'][split],
-      metadata['end_of_text'],
-    )
+    split: Stream(dataset.as_data_source(split), metadata['num_tokens'][split])
     for split in pieces.SPLITS
   }
   return Text(folder, metadata, streams)
@@ -153,7 +175,7 @@ def load(data_dir: str, tokenizer: str = '') -> Text:
 def num_windows(stream: Stream, length: int) -> int:
   """Returns how many windows [T + 1] predict every token once.
 
-  Inputs are [:-1] of them, targets [1:]; end-of-text fills the last one up.
+  Inputs are [:-1] of them, targets [1:]; -1 fills the last one up.
   """
   return builder.num_windows(len(stream), _positive(length, 'length'))
 
@@ -187,7 +209,7 @@ def training_batches(
       batch that one process alone would get.
 
   Returns:
-    Item s is step s's batch, int32 [B / P, T + 1].
+    Item s is step s's batch, int32 [B / P, T + 1]; -1 after the stream's end.
 
   Raises:
     ValueError: If the length or the batch size is not positive, or the batch
@@ -238,13 +260,8 @@ def evaluation_batches(
   """
   if not 1 <= length <= max_length:
     raise ValueError(f'A length must be in 1..{max_length}, not {length}.')
+  check_long_enough(stream, max_length, num_sequences)
   num_ends = len(stream) - max_length
-  if num_ends < num_sequences:
-    raise ValueError(
-      f'{num_sequences} sequences that end after {max_length} tokens need'
-      f' {max_length + num_sequences} tokens; the split has {len(stream)}.'
-      ' Prepare more text, or a larger --heldout.'
-    )
   middle = 2 * np.arange(num_sequences, dtype=np.int64) + 1
   ends = max_length + middle * num_ends // (2 * num_sequences)
   return (
@@ -252,6 +269,23 @@ def evaluation_batches(
     .batch(_positive(batch_size, 'batch size'))
     .map(lambda ends: stream.read(ends - length, length + 1))
   )
+
+
+def check_long_enough(
+  stream: Stream, max_length: int, num_sequences: int
+) -> None:
+  """Checks that `evaluation_batches` finds what it needs.
+
+  Raises:
+    ValueError: If not.
+  """
+  needed = max_length + num_sequences
+  if len(stream) < needed:
+    raise ValueError(
+      f'{num_sequences} sequences that end after {max_length} tokens need'
+      f' {needed} tokens; the split has {len(stream)}. Prepare more text, or a'
+      ' larger --heldout.'
+    )
 
 
 def prefetched(

@@ -65,7 +65,7 @@ def make_pieces(
     start = 0
     for path in paths:
       folder = os.path.join(work, _key(path, tokenizer_args[0], heldout))
-      os.makedirs(folder, exist_ok=True)
+      files.make_folder(folder)
       for block in documents.blocks(path):
         piece = os.path.join(folder, f'{block.number:06d}.npz')
         pieces.append(piece)
@@ -116,14 +116,14 @@ def _make_piece(
     num_documents[split] += 1
   tokens = {split: np.concatenate(parts) for split, parts in tokens.items()}
   counts = [(num_documents[s], len(tokens[s])) for s in SPLITS]
-  digest = hashlib.sha256(b''.join(tokens[s].tobytes() for s in SPLITS))
+  counts = np.array(counts, np.int64)
+  digest = hashlib.sha256(counts.tobytes())  # Where one split ends, too.
+  for split in SPLITS:
+    digest.update(tokens[split].tobytes())
   digest = np.frombuffer(digest.digest(), np.uint8)
   contents = io.BytesIO()
-  np.savez(contents, counts=np.array(counts), digest=digest, **tokens)
-  try:
-    files.write_atomically(path, contents.getvalue())
-  except OSError as error:
-    raise OSError(f'Cannot write {path}: {error.strerror}.') from error
+  np.savez(contents, counts=counts, digest=digest, **tokens)
+  files.write_atomically(path, contents.getvalue())
 
 
 def split_of(document: str, heldout: float) -> str:

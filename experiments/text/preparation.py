@@ -57,7 +57,11 @@ def prepare(
     raise ValueError(f'heldout must be above 0 and below 0.5, not {heldout}.')
   if num_workers < 0:
     raise ValueError(f'num_workers must be 0 or more, not {num_workers}.')
-  tokenizer_name = tokenizer_name or tokenizers.default_name(vocabulary_dir)
+  why = ''
+  if not tokenizer_name:
+    tokenizer_name = tokenizers.default_name(vocabulary_dir)
+    if tokenizer_name == 'byte':
+      why = ", for GPT-2's vocabulary is not on this machine"
   tokenizer = tokenizers.make_tokenizer(tokenizer_name, vocabulary_dir)
   paths = documents.find_files(pattern)
   metadata = {
@@ -82,7 +86,7 @@ def prepare(
         f'{text.folder} holds tokens of other files, or of another --heldout.'
         ' Remove it, or give another --data_dir.'
       )
-    progress.say(f'Tokenizer: {tokenizer.name}.')
+    progress.say(f'Tokenizer: {tokenizer.name}{why}.')
     pieces = pieces_lib.make_pieces(
       paths,
       work,

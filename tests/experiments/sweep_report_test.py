@@ -468,7 +468,7 @@ def test_readme_without_markers_is_refused_and_kept(folder, tmp_path):
 
 def test_readme_of_the_repository_shows_its_results():
   tables = sweep_numbers.tables(
-    results.load_all(str(_REPOSITORY / sweep_report.RESULTS_FOLDER))
+    results.load_all(str(_REPOSITORY / results.FOLDER))
   )
   text = (_REPOSITORY / 'README.md').read_text()
   assert _between(text).strip() == sweep_report.markdown(tables).strip()

@@ -151,6 +151,20 @@ def _assert_close(found, expected):
     )
 
 
+def test_a_process_without_its_text_stops_all(data_dir, tmp_path):
+  processes = commands.start_together(
+    2,
+    'train_lm',
+    *_flags(data_dir, tmp_path / 'run'),
+    each=(f'--data_dir={data_dir}', '--data_dir=none'),
+  )
+  ends = [process.communicate(timeout=120) for process in processes]
+  assert [p.returncode for p in processes] == [1, 1]
+  for _, stderr in ends:
+    last = commands.last_line(stderr)
+    assert last.startswith('Error: Process 1: none holds no prepared text')
+
+
 @pytest.mark.slow
 def test_two_processes_measure_what_one_does(tmp_path):
   """A sweep: training, evaluation and the report."""
@@ -205,7 +219,7 @@ def test_time_that_is_over_saves(data_dir, tmp_path):
 def test_another_text_is_refused(data_dir, trained, tmp_path):
   other = texts.prepare(tmp_path, seed=1)
   last = _one_error('train_lm', *_flags(other, trained))
-  assert 'fingerprint=' in last and 'different experiment' in last
+  assert 'different experiment: another text.' in last
   moved = tmp_path / 'moved'
   moved.symlink_to(data_dir)  # The same text at another place.
   status, _, stderr = commands.run('train_lm', *_flags(moved, trained))

@@ -71,13 +71,12 @@ def _last_logits(model, params, tokens, path, extra_levels=0):
 
 
 def _all_logits_and_gradient(model, params, tokens, path, extra_levels):
-  @jax.jit
   def f(params):
     logits = model.apply(params, tokens, path, extra_levels)
     answer = logits if path == 'reduce' else logits[:, -1]
     return jnp.sum(jnp.sin(answer)), logits
 
-  (_, logits), gradient = jax.value_and_grad(f, has_aux=True)(params)
+  (_, logits), gradient = jax.jit(jax.value_and_grad(f, has_aux=True))(params)
   return logits, gradient
 
 
@@ -144,6 +143,20 @@ def test_extra_levels_may_be_traced(path):
     expected = _apply(model, params, tokens, path, extra)
     present = 1 if path == 'reduce' else (tokens >= 0)[..., None]
     _assert_close(traced(jnp.int32(extra)) * present, expected * present)
+
+
+@pytest.mark.parametrize('path', model_lib.PATHS)
+def test_least_levels_are_extra_levels_of_short_strings(path):
+  model, params = _model('language', 2, 2, 3)
+  deep, _ = _model('language', 2, 2, 3, min_levels=3)
+  tokens = _tokens([1, 3, 6, 9], 9, 3)
+  extra = jnp.array([2, 1, 0, 0])
+  expected = jax.jit(
+    lambda extra: model.apply(params, tokens, path, extra, max_extra_levels=2)
+  )(extra)
+  present = 1 if path == 'reduce' else (tokens >= 0)[..., None]
+  actual = _apply(deep, params, tokens, path)
+  _assert_close(actual * present, expected * present)
 
 
 @pytest.mark.parametrize('preset', ['benchmark', 'language'])

@@ -14,7 +14,7 @@ from regulargpt_jax import model as model_lib
 _VOCAB_SIZE = 5
 
 
-def _regular_gpt(preset, chunk_size, thickness):
+def _regular_gpt(preset, chunk_size, thickness, **fields):
   return model_lib.RegularGPT(
     config_lib.make_config(
       preset,
@@ -24,6 +24,7 @@ def _regular_gpt(preset, chunk_size, thickness):
       thickness=thickness,
       embedding_dim=8,
       num_heads=2,
+      **fields,
     )
   )
 
@@ -69,6 +70,7 @@ def _prefixes(tokens_BxT):
 # more, as the string grows: at C^l + 1 symbols.
 _CASES = [
   (_regular_gpt('language', 2, 2), 12),
+  (_regular_gpt('language', 2, 2, min_levels=3), 12),
   (_regular_gpt('language', 3, 1), 12),
   (_regular_gpt('language', 18, 2), 22),
   (_regular_gpt('benchmark', 2, 2), 10),
@@ -119,13 +121,14 @@ def test_greedy_is_the_likeliest_and_top_1_is_greedy():
   model = _CASES[0][0]
   params = _params(model)
   prompt = np.array([[1, 2, 3], [-1, -1, 4]])
-  greedy, top_1 = (
+  greedy, top_1, cold = (
     np.asarray(
       sampling.sample(model, params, prompt, 9, jax.random.key(0), *how)
     )
-    for how in ((0.0,), (1.0, 1))
+    for how in ((0.0,), (1.0, 1), (1e-38,))
   )
   np.testing.assert_array_equal(greedy, top_1)
+  np.testing.assert_array_equal(greedy, cold)
   full = np.concatenate([prompt, greedy], axis=1)
   prefixes = _prefixes(full)[:, 2:-1].reshape(-1, 12)
   logits = jax.jit(model.apply)(params, prefixes)

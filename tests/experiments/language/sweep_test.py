@@ -1,6 +1,9 @@
 """Presets and their report beside the paper's numbers."""
 
 import dataclasses
+import functools
+import json
+import math
 
 import jax
 import jax.numpy as jnp
@@ -21,9 +24,8 @@ _TABLE_3 = presets.PRESETS['table3']
 
 
 def _save(folder, model, seed, value, diverged=False, **fields):
-  experiment = dataclasses.replace(
-    presets.experiment(_TABLE_3, model, seed, **fields), vocab_size=50257
-  )
+  fields = {'vocab_size': 50257, 'fingerprint': 'one'} | fields
+  experiment = presets.experiment(_TABLE_3, model, seed, **fields)
   perplexities = {
     length: evaluation.Perplexity(value + length, 0.5, 3.0)
     for length in (() if diverged else _TABLE_3.lengths)
@@ -124,10 +126,44 @@ def test_results_are_read_as_written(tmp_path):
   assert list(found) == list(_TABLE_3.lengths)
 
 
-@pytest.mark.parametrize('damaged', ['', '{}', '{"perplexity": 3}', '[1]'])
-def test_damaged_results_are_refused(damaged, tmp_path):
+def _change(keys, value):
+  """Returns a function that puts a value into nested dictionaries."""
+
+  def change(text):
+    contents = json.loads(text)
+    *path, last = keys
+    functools.reduce(dict.__getitem__, path, contents)[last] = value
+    return json.dumps(contents)
+
+  return change
+
+
+@pytest.mark.parametrize(
+  'damage',
+  [
+    lambda text: '',
+    lambda text: '{}',
+    lambda text: '[1]',
+    lambda text: text[: len(text) // 2],
+    _change(['perplexity'], 3),
+    _change(['perplexity', '512', 'perplexity'], '24.5'),
+    _change(['perplexity', '512', 'perplexity'], math.nan),
+    _change(['perplexity', '512', 'perplexity'], 0.5),
+    _change(['perplexity', '512', 'standard_error'], -1.0),
+    _change(['perplexity', '512'], {'loss': 1.0}),
+    _change(['step'], '1000'),
+    _change(['num_sequences'], None),
+    _change(['num_parameters'], -1),
+    _change(['diverged'], 0),
+    _change(['environment'], {}),
+    _change(['experiment', 'fingerprint'], ''),
+    _change(['experiment', 'seed'], 7),
+    _change(['experiment', 'chunk_size'], 'two'),
+  ],
+)
+def test_damaged_results_are_refused(damage, tmp_path):
   path = _save(tmp_path, 'alibi', 0, 1.0)
-  path.write_text(damaged)
+  path.write_text(damage(path.read_text()))
   with pytest.raises(ValueError, match='seed_0'):
     sweep.write_report('table3', str(tmp_path))
 
@@ -197,6 +233,31 @@ def test_a_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
   assert '| missing |' in out
   with pytest.raises(ValueError, match='another experiment: training_steps=3'):
     measure(training_steps=4)
+  other = tmp_path / 'other'
+  other.mkdir()
+  data_dir = texts.prepare(other, seed=1)
+  with pytest.raises(ValueError, match='another experiment: another text'):
+    measure()
+
+
+@pytest.mark.parametrize(
+  ('fields', 'message'),
+  [
+    ({}, 'Give --data_dir'),
+    ({'data_dir': 'none'}, 'none holds no prepared text'),
+    ({'seeds': [0, -1]}, 'seed must be at least 0'),
+    ({'training_steps': 0}, 'training_steps must be at least 1'),
+    ({}, '9192 tokens; the split has'),
+  ],
+)
+def test_what_is_impossible_fails_before_any_training(
+  fields, message, tmp_path
+):
+  if 'split' in message:
+    fields = {'data_dir': texts.prepare(tmp_path)}
+  with pytest.raises((ValueError, OSError), match=message):
+    sweep.sweep('table3', str(tmp_path / 'runs'), **fields)
+  assert not (tmp_path / 'runs').exists()
 
 
 def test_models_of_unlike_texts_share_no_table(tmp_path):

@@ -5,7 +5,8 @@ import json
 import numpy as np
 
 from experiments.language import config
-from experiments.text import builder, loading, preparation
+from experiments.text import loading, preparation
+from tests.experiments.text import streams
 
 VOCAB_SIZE = 11
 TINY = config.LanguageExperiment(
@@ -26,34 +27,14 @@ TINY = config.LanguageExperiment(
 )
 
 
-class _Records(list):
-  """Records as TFDS gives them."""
-
-  def __getitems__(self, numbers):
-    return [self[i] for i in numbers]
-
-
-def stream(tokens):
-  """Returns tokens as a stream."""
-  size = builder.RECORD_TOKENS
-  num_records = -(-(len(tokens) - 1) // size)
-  filled = np.zeros(num_records * size + 1, np.uint16)
-  filled[: len(tokens)] = tokens
-  records = [
-    {'tokens': filled[i * size : (i + 1) * size + 1]}
-    for i in range(num_records)
-  ]
-  return loading.Stream(_Records(records), len(tokens), end_of_text=0)
-
-
 def random_text(num_tokens):
   """Returns a text whose splits have so many random tokens each."""
   rng = np.random.default_rng(0)
-  streams = {
-    split: stream(rng.integers(0, VOCAB_SIZE, num_tokens))
+  by_split = {
+    split: streams.make(rng.integers(0, VOCAB_SIZE, num_tokens))
     for split in ('train', 'validation', 'test')
   }
-  return loading.Text('', {}, streams)
+  return loading.Text('', {}, by_split)
 
 
 def prepare(folder, seed=0, num_documents=30):

@@ -21,8 +21,11 @@ _GPT = dataclasses.replace(texts.TINY, architecture='gpt_lm')
 
 
 def _batch(i):
+  """Four strings, one of which is the end of a text."""
   rng = np.random.default_rng(i)
-  return jnp.array(rng.integers(0, texts.VOCAB_SIZE, (4, 11)), jnp.int32)
+  tokens = rng.integers(0, texts.VOCAB_SIZE, (4, 11))
+  tokens[2, -4:] = -1
+  return jnp.array(tokens, jnp.int32)
 
 
 def _step(experiment):
@@ -64,7 +67,8 @@ def test_a_step_is_adamw_behind_clipping(tiny, weight_decay):
     def loss_fn(params):
       logits = model.apply(params, tokens[:, :-1], method='all_logits')
       log_p = jax.nn.log_softmax(logits)
-      return -jnp.take_along_axis(log_p, tokens[:, 1:, None], -1).mean()
+      found = jnp.take_along_axis(log_p, tokens[:, 1:, None], -1)[..., 0]
+      return -found.mean(where=tokens[:, 1:] >= 0)
 
     loss, grads = jax.value_and_grad(loss_fn)(params)
     updates, optimizer_state = optimizer.update(grads, optimizer_state, params)
@@ -165,7 +169,8 @@ def test_resuming_is_bit_identical(stop_after, undisturbed, tmp_path):
 
 def test_what_is_logged(tmp_path):
   """Means of the steps since the last line; losses of one and the same text."""
-  text = texts.random_text(300)
+  # Eight windows, the last one half full: two batches, also of validation.
+  text = texts.random_text(76)
   experiment = dataclasses.replace(texts.TINY, learning_rate=1e-12)
   state = training.train(experiment, str(tmp_path), text)
   model = config.make_model(experiment)
@@ -174,19 +179,28 @@ def test_what_is_logged(tmp_path):
   assert [row['step'] for row in rows if 'validation_loss' in row] == [4, 6]
 
   @jax.jit
-  def mean_loss(tokens):
+  def losses(tokens):
     inputs, targets = tokens[:, :-1], tokens[:, 1:]
-    return model.apply(state.params, inputs, targets, method='losses').mean()
+    return model.apply(state.params, inputs, targets, method='losses')
 
-  def loss(split, numbers, seed):
-    batches = loading.training_batches(text.streams[split], 10, 4, seed)
-    return np.mean([mean_loss(batches[i]) for i in numbers])
+  def of_targets(split, i):
+    batch = loading.training_batches(text.streams[split], 10, 4, seed=0)[i]
+    return losses(batch)[batch[:, 1:] >= 0]
 
   found = [row['loss'] for row in rows if 'loss' in row]
-  expected = [loss('train', [i, i + 1], 0) for i in (0, 2, 4)]
-  np.testing.assert_allclose(found, expected, rtol=1e-5)
+  means = [of_targets('train', i).mean() for i in range(6)]
+  np.testing.assert_allclose(found, np.reshape(means, (3, 2)).mean(1), 1e-5)
   found = [row['validation_loss'] for row in rows if 'validation_loss' in row]
-  np.testing.assert_allclose(found, [loss('validation', [0, 1], 0)] * 2, 1e-5)
+  both = np.concatenate([of_targets('validation', i) for i in (0, 1)])
+  assert len(both) == 75
+  np.testing.assert_allclose(found, [both.mean()] * 2, 1e-5)
+
+
+@pytest.mark.parametrize(('chunk_size', 'least'), [(2, 4), (4, 2), (16, 1)])
+def test_models_know_the_depth_of_their_training(chunk_size, least):
+  """At 10 tokens; what it means is tested with the model."""
+  experiment = dataclasses.replace(texts.TINY, chunk_size=chunk_size)
+  assert config.make_model(experiment).config.min_levels == least
 
 
 def test_divergence_keeps_the_last_good_checkpoint(tmp_path):

@@ -5,36 +5,13 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from experiments.text import builder, loading
-
-_END_OF_TEXT = 60_000
-_lengths = st.integers(1, 1300)
-
-
-class _Records(list):
-  """Records as TFDS gives them."""
-
-  def __getitems__(self, numbers):
-    assert all(i >= 0 for i in numbers)
-    return [self[i] for i in numbers]
+from experiments.text import loading
+from tests.experiments.text import streams
 
 
 def _stream(num_tokens):
-  """A stream whose token at position i is i, in records as documented."""
-  size = builder.RECORD_TOKENS
-  num_records = -(-(num_tokens - 1) // size)
-  tokens = np.full(num_records * size + 1, _END_OF_TEXT, np.uint16)
-  tokens[:num_tokens] = np.arange(num_tokens)
-  records = [
-    {'tokens': tokens[i * size : (i + 1) * size + 1]}
-    for i in range(num_records)
-  ]
-  return loading.Stream(_Records(records), num_tokens, _END_OF_TEXT)
-
-
-def _filled(start, stop, num_tokens):
-  positions = np.arange(start, stop)
-  return np.where(positions < num_tokens, positions, _END_OF_TEXT)
+  """A stream whose token at position i is i."""
+  return streams.make(np.arange(num_tokens))
 
 
 @hypothesis.given(
@@ -55,7 +32,7 @@ def test_every_token_exactly_once_an_epoch(
   assert rows.shape == (num_steps * batch_size, length + 1)
   for epoch in range(3):
     targets = rows[epoch * num_windows : (epoch + 1) * num_windows, 1:]
-    targets = targets[targets != _END_OF_TEXT]
+    targets = targets[targets >= 0]
     np.testing.assert_array_equal(np.sort(targets), np.arange(1, num_tokens))
 
 

@@ -162,6 +162,52 @@ def test_damaged_tokens_are_an_error(prepared, tmp_path):
     loading.load(str(tmp_path))
 
 
+@pytest.mark.parametrize('contents', [None, b'', b'{}', b'[]', b'{"', b'\xff'])
+@pytest.mark.parametrize(
+  'name', ['dataset_info.json', 'features.json', 'metadata.json']
+)
+def test_damaged_descriptions_are_an_error(name, contents, prepared, tmp_path):
+  root, _, _ = prepared
+  shutil.copytree(root / 'data', tmp_path, dirs_exist_ok=True)
+  path = pathlib.Path(builder.folder(str(tmp_path), 'byte'), name)
+  path.unlink()
+  if contents is not None:
+    path.write_bytes(contents)
+  with pytest.raises(OSError, match='text_tokens'):
+    loading.load(str(tmp_path))
+
+
+def test_fingerprint_tells_where_splits_end(tmp_path):
+  """The tokens of all splits one after another are the same twice."""
+  heldouts = (0.2, 0.3)
+  wanted = [
+    ('train', 'train'),
+    ('train', 'validation'),
+    ('validation', 'validation'),
+    ('test', 'test'),
+  ]
+  by_splits = {
+    tuple(pieces_lib.split_of(t, h) for h in heldouts): t
+    for t in map(str, range(10_000, 10_500))
+  }
+  lines = [json.dumps({'text': by_splits[splits]}) for splits in wanted]
+  (tmp_path / 'raw.jsonl').write_text('\n'.join(lines))
+  joined, fingerprints = set(), set()
+  for heldout in heldouts:
+    text = preparation.prepare(
+      str(tmp_path / 'raw.jsonl'),
+      str(tmp_path / str(heldout)),
+      tokenizer_name='byte',
+      heldout=heldout,
+      num_workers=1,
+    )
+    streams = [text.streams[split] for split in pieces_lib.SPLITS]
+    tokens = [stream.read([0], len(stream))[0, 1:] for stream in streams]
+    joined.add(np.concatenate(tokens).tobytes())
+    fingerprints.add(text.metadata['fingerprint'])
+  assert len(joined) == 1 and len(fingerprints) == 2
+
+
 @pytest.mark.parametrize(
   ('limit', 'folder'), [(9_000, '.pieces-byte'), (150_000, 'text_tokens')]
 )
