@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import json
 import math
+import pathlib
 
 import jax
 import jax.numpy as jnp
@@ -166,6 +167,13 @@ def test_damaged_results_are_refused(damage, tmp_path):
   path.write_text(damage(path.read_text()))
   with pytest.raises(ValueError, match='seed_0'):
     sweep.write_report('table3', str(tmp_path))
+
+
+def test_the_repository_s_results_are_whole():
+  repository = pathlib.Path(__file__).parents[3]
+  for folder in (repository / 'results' / 'language').iterdir():
+    found = sweep.load(folder.name, str(folder))
+    assert any(found.values())
 
 
 def test_without_results_all_is_missing(tmp_path, capsys):
