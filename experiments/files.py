@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 import contextlib
 import fcntl
+import glob
 import os
 import tempfile
 
@@ -67,11 +68,15 @@ def locked(folder: str) -> Iterator[None]:
 
   Raises:
     OSError: If another is using it, or it cannot be made.
-    ValueError: If it is not shared by all processes that work together.
+    ValueError: If it is not shared by all processes that work together, or its
+      path reads as a pattern.
   """
   descriptors = []
 
   def lock():
+    if glob.has_magic(os.path.abspath(folder)):
+      # Orbax would take the name for a pattern, and not find what it wrote.
+      raise ValueError(f'The path of a folder must have none of *?[: {folder}')
     make_folder(folder)
     descriptors.append(os.open(folder, os.O_RDONLY))
     try:

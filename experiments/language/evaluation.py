@@ -46,13 +46,18 @@ class Perplexity:
 
 
 def perplexity(losses_N: np.ndarray) -> Perplexity:
-  """Returns the perplexity of N >= 2 tokens from their cross-entropies."""
+  """Returns the perplexity of N >= 2 tokens from their cross-entropies.
+
+  Of a model whose numbers overflow it is infinite.
+  """
   losses_N = np.asarray(losses_N, np.float64)
+  if not np.isfinite(losses_N).all():
+    return Perplexity(math.inf, math.inf, math.inf)
   loss = float(losses_N.mean())
   error = float(losses_N.std(ddof=1)) / math.sqrt(len(losses_N))
   with np.errstate(over='ignore'):
     value = float(np.exp(loss))
-  return Perplexity(value, value * error, loss)
+  return Perplexity(value, value * error if error else 0.0, loss)
 
 
 def check(

@@ -80,7 +80,15 @@ def load_json(path: str) -> dict[str, Any]:
       for length, value in results['perplexity'].items()
     }
     _check(results)
-  except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+  except (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+  ) as error:
     raise ValueError(f'Cannot read the result {path}: {error}') from error
   return results
 
@@ -97,13 +105,16 @@ def _check(results: dict[str, Any]) -> None:
     raise ValueError(f'its diverged is {results["diverged"]!r}.')
   if not isinstance(results['environment']['device'], str):
     raise ValueError('its environment has no device.')
+  if not isinstance(results['evaluated_on']['fingerprint'], str):
+    raise ValueError('its evaluation is of no text.')
   for length, value in results['perplexity'].items():
-    # The exponential of a loss may be infinite; the loss is not.
+    # Infinite, perhaps, but numbers.
     if not (
       length >= 1
+      and all(isinstance(x, float) for x in dataclasses.astuple(value))
       and value.perplexity >= 1
       and value.standard_error >= 0
-      and 0 <= value.loss < math.inf
+      and value.loss >= 0
     ):
       raise ValueError(f'its perplexity at {length} is {value}.')
 

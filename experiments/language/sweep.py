@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from experiments import clock, devices, files, paper, progress
+from experiments import config as base_config
 from experiments import results as results_lib
 from experiments import training as base_training
 from experiments.language import config as config_lib
@@ -68,6 +69,10 @@ def sweep(
     raise ValueError(
       f'{name} has no model {unknown[0]!r}; it has {", ".join(preset.models)}.'
     )
+  if not training_time_s >= 0:
+    raise ValueError(
+      f'training_time_s must be at least 0, got {training_time_s}.'
+    )
   folder = os.path.join(
     results_dir or os.path.join(workdir, results_lib.FOLDER), name
   )
@@ -81,10 +86,15 @@ def sweep(
     if not report_only
   ]
   experiments = devices.on_all(lambda: _measurable(preset, wanted, overrides))
-  for (seed, model), experiment in zip(wanted, experiments, strict=True):
-    path = _path(folder, model, seed)
-    if devices.from_main(functools.partial(_has_result, path, experiment)):
-      continue
+  devices.from_main(lambda: _check_folder(name, folder, experiments))
+  waiting = [
+    (seed, model, experiment)
+    for (seed, model), experiment in zip(wanted, experiments, strict=True)
+    if not devices.from_main(
+      functools.partial(_has_result, _path(folder, model, seed), experiment)
+    )
+  ]
+  for seed, model, experiment in waiting:
     progress.say(f'{model}, seed {seed}:')
     run_dir = os.path.join(workdir, model, f'seed_{seed}')
     trained_s = clock.seconds(run_dir)
@@ -92,12 +102,16 @@ def sweep(
       # Interrupted in its evaluation, a model is not trained any longer.
       if trained_s < training_time_s or not trained_s:
         run.train(experiment, run_dir, training_time_s - trained_s)
+      else:
+        with files.locked(run_dir):
+          base_config.claim_workdir(experiment, run_dir)
       results = run.evaluate(
         run_dir, preset.lengths, preset.num_sequences, batch_tokens
       )
     except base_training.DivergedError as error:
       progress.say(str(error))
       results = run.diverged(run_dir, error)
+    path = _path(folder, model, seed)
     devices.from_main(functools.partial(report.save_json, results, path))
   devices.from_main(functools.partial(write_report, name, folder))
 
@@ -124,6 +138,30 @@ def _measurable(
     text.streams['test'], max(preset.lengths), preset.num_sequences
   )
   return [run.trainable(experiment, text) for experiment in experiments]
+
+
+def _check_folder(
+  name: str,
+  folder: str,
+  experiments: Sequence[config_lib.LanguageExperiment],
+) -> None:
+  """Checks that results of some experiments can join those of a folder.
+
+  Raises:
+    ValueError: If one there is damaged, or of another text.
+    OSError: If the folder cannot be made.
+  """
+  if not experiments:
+    return
+  files.make_folder(folder)
+  for by_seed in load(name, folder).values():
+    for results in by_seed.values():
+      trained_on = results['experiment']['fingerprint']
+      if trained_on != experiments[0].fingerprint:
+        raise ValueError(
+          f'{folder} holds models that were trained on another text. Choose'
+          ' another folder for the results.'
+        )
 
 
 def _has_result(path: str, experiment: config_lib.LanguageExperiment) -> bool:
@@ -178,11 +216,19 @@ def load(name: str, folder: str) -> Results:
   found: Results = {}
   for model in preset.models:
     found[model] = {}
-    for path in sorted(glob.glob(_path(folder, model, '*'))):
+    for path in sorted(glob.glob(_path(glob.escape(folder), model, '*'))):
       results = report.load_json(path)
-      lengths = results['perplexity'].keys()
-      if not (results['diverged'] or lengths >= set(preset.lengths)):
-        raise ValueError(f'{path} is not of the lengths of {name}.')
+      is_as_said = (
+        results['perplexity'].keys() >= set(preset.lengths)
+        and results['num_sequences'] == preset.num_sequences
+      )
+      if not (results['diverged'] or is_as_said):
+        raise ValueError(
+          f'{path} has not the lengths, or the number of sequences, of {name}.'
+        )
+      trained_on = results['experiment']['fingerprint']
+      if results['evaluated_on']['fingerprint'] != trained_on:
+        raise ValueError(f'{path} was tested on another text.')
       seed = results['experiment']['seed']
       if path != _path(folder, model, seed):
         raise ValueError(f'{path} is of seed {seed}; it is in the wrong place.')
@@ -245,6 +291,7 @@ def _mean(
       *np.mean([dataclasses.astuple(c[length]) for c in curves], 0).tolist()
     )
     for length in (curves[0] if curves else ())
+    if all(length in curve for curve in curves)
   }
 
 

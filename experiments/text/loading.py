@@ -161,10 +161,19 @@ def _open(folder: str) -> Text:
   if missing:
     raise ValueError(f'its metadata.json has no {missing[0]}')
   metadata = {name: stored[name] for name in _METADATA}
+  if metadata['tokenizer'] != dataset.builder_config.name:
+    raise ValueError(f'its tokenizer is {metadata["tokenizer"]!r}')
   for split in pieces.SPLITS:
     for path in dataset.info.splits[split].filepaths:
       if not path.exists():
         raise OSError(f'{path} is missing; remove {folder} and prepare again.')
+    number = metadata['num_tokens'][split]
+    num_records = dataset.info.splits[split].num_examples
+    if (
+      not isinstance(number, int)
+      or builder.num_windows(number, builder.RECORD_TOKENS) != num_records
+    ):
+      raise ValueError(f'its {num_records} records are not of {number} tokens')
   streams = {
     split: Stream(dataset.as_data_source(split), metadata['num_tokens'][split])
     for split in pieces.SPLITS

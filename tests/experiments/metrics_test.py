@@ -45,6 +45,7 @@ def test_lines_beyond_the_step_are_dropped(tmp_path):
   writer = metrics.Metrics(str(tmp_path), 0)
   for step in (1, 2, 3):
     writer.write(step, 0, loss=1.0)
+  writer.flush()
   writer.close()
   with open(tmp_path / metrics.METRICS_FILE, 'a') as f:
     f.write('{"step": 4, "lo')  # As a kill leaves it.
@@ -63,6 +64,7 @@ def test_a_full_disk_is_told_and_nothing_waits(room, tmp_path):
     with pytest.raises(OSError, match=f'Cannot write {tmp_path}: '):
       for step in range(1000):
         writer.write(step, 0, loss=1.0)
+        writer.flush()
     with pytest.raises(OSError, match='Cannot write'):
       writer.close()
   finally:

@@ -135,6 +135,13 @@ def test_bad_input_exits_with_one_clear_line(flags, message, tmp_path):
   assert not workdir.exists()
 
 
+def test_a_workdir_that_reads_as_a_pattern_is_refused(tmp_path):
+  status, _, stderr = commands.run('train', f'--workdir={tmp_path}/a[1]')
+  assert status == 1
+  assert commands.last_line(stderr).startswith('Error: The path of a folder')
+  assert not list(tmp_path.iterdir())
+
+
 def test_no_space_left_is_one_line_and_nothing_half_written(tmp_path):
   """A limit on the size of files fails writes as a full disk does."""
   workdir = tmp_path / 'run'

@@ -83,7 +83,9 @@ def test_standard_error_is_that_of_many_draws():
 
 
 def test_an_exploding_loss_is_infinite_not_an_error():
-  assert evaluation.perplexity(np.array([1e4, 2e4])).perplexity == np.inf
+  for losses in ([1e4, 2e4], [800, 800], [1, np.inf], [1, np.nan]):
+    found = evaluation.perplexity(np.array(losses))
+    assert found.perplexity == np.inf and found.standard_error >= 0
 
 
 @pytest.mark.parametrize('architecture', ['regular_gpt_lm', 'gpt_lm'])

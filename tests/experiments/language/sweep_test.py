@@ -159,6 +159,10 @@ def _change(keys, value):
     _change(['environment'], {}),
     _change(['experiment', 'fingerprint'], ''),
     _change(['experiment', 'seed'], 7),
+    _change(['num_sequences'], 7),
+    _change(['evaluated_on', 'fingerprint'], 'another'),
+    _change(['perplexity', '512', 'loss'], 10**400),
+    lambda text: '[' * 100_000,
     _change(['experiment', 'chunk_size'], 'two'),
   ],
 )
@@ -244,7 +248,7 @@ def test_a_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
   other = tmp_path / 'other'
   other.mkdir()
   data_dir = texts.prepare(other, seed=1)
-  with pytest.raises(ValueError, match='another experiment: another text'):
+  with pytest.raises(ValueError, match='trained on another text'):
     measure()
 
 

@@ -177,6 +177,19 @@ def test_damaged_descriptions_are_an_error(name, contents, prepared, tmp_path):
     loading.load(str(tmp_path))
 
 
+@pytest.mark.parametrize('number', [10**9, 1, -1, None, '18001', 1.5, 10**30])
+@pytest.mark.parametrize('split', pieces_lib.SPLITS)
+def test_counts_that_do_not_fit_are_an_error(split, number, prepared, tmp_path):
+  root, _, _ = prepared
+  shutil.copytree(root / 'data', tmp_path, dirs_exist_ok=True)
+  path = pathlib.Path(builder.folder(str(tmp_path), 'byte'), 'metadata.json')
+  contents = json.loads(path.read_text())
+  contents['num_tokens'][split] = number
+  path.write_text(json.dumps(contents))
+  with pytest.raises(OSError, match='records are not of'):
+    loading.load(str(tmp_path))
+
+
 def test_fingerprint_tells_where_splits_end(tmp_path):
   """The tokens of all splits one after another are the same twice."""
   heldouts = (0.2, 0.3)
