@@ -93,18 +93,19 @@ def test_killed_and_started_again_equals_undisturbed(
   assert _contents(tmp_path) == _contents(undisturbed)
 
 
-def test_ctrl_c_ends_quietly(raw, tmp_path):
-  for attempt in range(5):
-    data_dir = tmp_path / str(attempt)
-    process = commands.start('prepare_text', *_flags(raw, data_dir), **_ALONE)
-    while process.poll() is None:
-      if list(data_dir.glob('.pieces-byte/*/*.npz')):
-        os.killpg(process.pid, signal.SIGINT)  # As a terminal does.
-        break
-    _, stderr = process.communicate(timeout=60)
-    assert 'Traceback' not in stderr
-    if process.returncode:  # Else it was done before it heard.
-      break
+def test_ctrl_c_ends_quietly(tmp_path):
+  raw, data_dir = tmp_path / 'raw', tmp_path / 'data'
+  raw.mkdir()
+  # Twelve pieces, seconds of work, so that the signal comes before the end.
+  line = json.dumps({'text': 'word ' * 1000}) + '\n'
+  (raw / 'long.jsonl').write_text(line * 10_000)
+  process = commands.start('prepare_text', *_flags(raw, data_dir), **_ALONE)
+  while not list(data_dir.glob('.pieces-byte/*/*.npz')):
+    assert process.poll() is None, process.communicate()
+    time.sleep(0.01)
+  os.killpg(process.pid, signal.SIGINT)  # As a terminal does.
+  _, stderr = process.communicate(timeout=60)
+  assert 'Traceback' not in stderr
   assert process.returncode == 128 + signal.SIGINT
 
 
