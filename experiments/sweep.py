@@ -120,8 +120,7 @@ def sweep(
     training.RunInterruptedError: If a signal came; all is saved.
     OSError: If a file cannot be written, or another process is using a folder.
   """
-  if not time_budget_s >= 0:
-    raise ValueError(f'time_budget_s must be at least 0, got {time_budget_s}.')
+  clock.check_limit('time_budget_s', time_budget_s)
   stop_at = time.monotonic() + time_budget_s
   workdir = workdir or os.path.join('runs', name)
   in_workdir = os.path.join(workdir, results.FOLDER)

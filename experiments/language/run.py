@@ -10,7 +10,7 @@ from flax import linen as nn
 import jax
 import jax.numpy as jnp
 
-from experiments import checkpoints, devices, files, progress
+from experiments import checkpoints, clock, devices, files, progress
 from experiments import config as base_config
 from experiments import training as base_training
 from experiments.language import config as config_lib
@@ -86,8 +86,7 @@ def train(
     OSError: If a file cannot be read or written, or another process is using
       the folder.
   """
-  if not time_budget_s >= 0:
-    raise ValueError(f'time_budget_s must be at least 0, got {time_budget_s}.')
+  clock.check_limit('time_budget_s', time_budget_s)
   text = devices.on_all(lambda: load_text(experiment))
   experiment = devices.on_all(lambda: trainable(experiment, text))
   devices.check_alike(repr((experiment, os.path.abspath(workdir))))
@@ -126,7 +125,8 @@ def text_of(experiment: config_lib.LanguageExperiment) -> loading.Text:
   text = load_text(experiment)
   if on_text(experiment, text) != experiment:
     raise ValueError(
-      f'{experiment.data_dir} holds another text than that of the training.'
+      f'{experiment.data_dir} holds another text than that of the training;'
+      ' give launch.evaluate_lm --data_dir to evaluate on it all the same.'
     )
   return text
 

@@ -69,10 +69,7 @@ def sweep(
     raise ValueError(
       f'{name} has no model {unknown[0]!r}; it has {", ".join(preset.models)}.'
     )
-  if not training_time_s >= 0:
-    raise ValueError(
-      f'training_time_s must be at least 0, got {training_time_s}.'
-    )
+  clock.check_limit('training_time_s', training_time_s)
   folder = os.path.join(
     results_dir or os.path.join(workdir, results_lib.FOLDER), name
   )
