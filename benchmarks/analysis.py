@@ -11,9 +11,9 @@ import time
 from absl import app, flags
 
 from benchmarks import timing
-from experiments import builders, config, training
 from experiments.analysis import attention, clusters, receptive_field
 from experiments.analysis import subject as subject_lib
+from experiments.formal import builders, config, training
 
 _DIM = flags.DEFINE_integer('embedding_dim', 256, 'Width of the model.')
 _TASK = flags.DEFINE_string('task', 'parity_check', 'Whose strings to run.')

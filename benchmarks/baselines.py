@@ -11,11 +11,11 @@ import jax
 import jax.numpy as jnp
 
 from benchmarks import timing
-from experiments import (
+from experiments.engine import devices
+from experiments.formal import (
   builders,
   config,
   data,
-  devices,
   range_evaluation,
   training,
 )

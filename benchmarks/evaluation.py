@@ -9,7 +9,7 @@ from absl import app, flags
 import jax
 
 from benchmarks import timing
-from experiments import builders, config, range_evaluation, training
+from experiments.formal import builders, config, range_evaluation, training
 
 _DIM = flags.DEFINE_integer('embedding_dim', 256, 'Width of the model.')
 _TASK = flags.DEFINE_string('task', 'parity_check', 'What to evaluate on.')

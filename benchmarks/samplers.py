@@ -14,7 +14,8 @@ import jax
 import jax.numpy as jnp
 
 from benchmarks import timing
-from experiments import builders, config, constants, data, devices, training
+from experiments.engine import devices
+from experiments.formal import builders, config, data, registries, training
 
 _LENGTHS = flags.DEFINE_list('lengths', ['40', '500'], 'Lengths of strings.')
 _BATCH_SIZE = flags.DEFINE_integer('batch_size', 128, 'Strings per batch.')
@@ -363,8 +364,8 @@ def main(argv):
   step_s = _step_seconds()
   for length in map(int, _LENGTHS.value):
     rows = []
-    for name in _TASKS.value or constants.TASK_BUILDERS:
-      task = constants.TASK_BUILDERS[name]()
+    for name in _TASKS.value or registries.TASK_BUILDERS:
+      task = registries.TASK_BUILDERS[name]()
 
       def sample_in_python(python=_PYTHON[name], length=length):
         return [python(length) for _ in range(_BATCH_SIZE.value)]

@@ -11,7 +11,8 @@ from absl import app, flags, logging
 import jax
 
 from benchmarks import timing
-from experiments import builders, presets, sweep, training
+from experiments.formal import builders, training
+from experiments.sweeps import presets, sweep
 
 _DIM = flags.DEFINE_integer('embedding_dim', 256, 'Width of the model.')
 _RUNS = flags.DEFINE_integer('runs', 9, 'Number of runs.')

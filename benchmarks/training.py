@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 
 from benchmarks import timing
-from experiments import builders, config, data, devices, training
+from experiments.engine import devices
+from experiments.formal import builders, config, data, training
 
 _DIM = flags.DEFINE_integer('embedding_dim', 256, 'Width of the model.')
 _STEPS = flags.DEFINE_integer(

@@ -5,7 +5,7 @@ python -m launch.compile --task=tomita_4 --workdir=runs/compiled
 
 from absl import flags
 
-from experiments import compiled, config
+from experiments.formal import compiled, config
 from launch import flag_lib
 
 _WORKDIR = flags.DEFINE_string(

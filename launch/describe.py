@@ -5,7 +5,7 @@ python -m launch.describe --task=tomita_3
 
 from absl import flags
 
-from experiments import config, describe
+from experiments.formal import config, describe
 from launch import flag_lib
 
 _FIELDS = (

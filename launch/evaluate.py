@@ -5,7 +5,7 @@ python -m launch.evaluate --workdir=runs/parity --max_range_test_length=1000
 
 from absl import flags
 
-from experiments import run
+from experiments.formal import run
 from launch import flag_lib
 
 _WORKDIR = flags.DEFINE_string(

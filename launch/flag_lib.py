@@ -11,7 +11,8 @@ from typing import Any, NoReturn
 from absl import app, flags, logging
 import jax
 
-from experiments import config, constants, devices, training
+from experiments.engine import devices
+from experiments.formal import config, registries, training
 
 # The flags defined here belong to the launcher that asks for them: its --help
 # shows them.
@@ -19,10 +20,10 @@ flags.disclaim_key_flags()
 
 # What the fields that are names may be.
 _NAMES = {
-  'task': constants.TASK_BUILDERS,
-  'architecture': constants.MODEL_BUILDERS,
-  'curriculum': constants.CURRICULUM_BUILDERS,
-  'preset': constants.PRESETS,
+  'task': registries.TASK_BUILDERS,
+  'architecture': registries.MODEL_BUILDERS,
+  'curriculum': registries.CURRICULUM_BUILDERS,
+  'preset': registries.PRESETS,
 }
 
 # Exit statuses: 1 for an error, 128 + the signal after a signal that saved.

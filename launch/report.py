@@ -6,7 +6,7 @@ python -m launch.report --results=results
 
 from absl import flags
 
-from experiments import sweep_report
+from experiments.sweeps import report as sweep_report
 from launch import flag_lib
 
 _WORKDIR = flags.DEFINE_string(

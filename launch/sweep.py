@@ -7,7 +7,7 @@ import math
 
 from absl import flags
 
-from experiments import presets, sweep
+from experiments.sweeps import presets, sweep
 from launch import flag_lib
 
 _PRESET = flags.DEFINE_enum(

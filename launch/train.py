@@ -5,7 +5,7 @@ python -m launch.train --task=parity_check --workdir=runs/parity
 
 from absl import flags
 
-from experiments import config, run
+from experiments.formal import config, run
 from launch import flag_lib
 
 _WORKDIR = flags.DEFINE_string(

@@ -1,8 +1,8 @@
 """Looking inside a trained model: everything reads checkpoints."""
 
-from experiments import config as config_lib
 from experiments.analysis import attention, clusters, receptive_field
 from experiments.analysis import subject as subject_lib
+from experiments.formal import config as config_lib
 
 NAMES = ('clusters', 'receptive_field', 'attention')
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from matplotlib import figure as figure_lib
 import numpy as np
 
-from experiments import pictures
 from experiments.analysis import clusters, outputs
 from experiments.analysis import subject as subject_lib
+from experiments.engine import pictures
 from regulargpt_jax.analysis import clusters as clusters_lib
 from regulargpt_jax.analysis import tree
 

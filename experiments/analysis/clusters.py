@@ -15,9 +15,10 @@ from matplotlib import figure as figure_lib
 import numpy as np
 from sklearn import decomposition, metrics
 
-from experiments import pictures, progress, report
 from experiments.analysis import outputs
 from experiments.analysis import subject as subject_lib
+from experiments.engine import pictures, progress
+from experiments.formal import report
 from regulargpt_jax.analysis import clusters, tree
 
 # Outputs that the clusters are found from, and that are drawn.

@@ -6,9 +6,10 @@ import os
 import jax
 import numpy as np
 
-from experiments import files, progress, report
 from experiments.analysis import clusters, outputs
 from experiments.analysis import subject as subject_lib
+from experiments.engine import files, progress
+from experiments.formal import report
 from regulargpt_jax import model
 from regulargpt_jax.analysis import clusters as clusters_lib
 from regulargpt_jax.analysis import extraction, tree

@@ -9,8 +9,8 @@ from typing import Any
 from matplotlib import figure as figure_lib
 import numpy as np
 
-from experiments import config as config_lib
-from experiments import files, pictures
+from experiments.engine import files, pictures
+from experiments.formal import config as config_lib
 
 
 def save(

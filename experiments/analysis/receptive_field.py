@@ -5,9 +5,10 @@ import dataclasses
 from matplotlib import figure as figure_lib
 import numpy as np
 
-from experiments import pictures, progress, report
 from experiments.analysis import outputs
 from experiments.analysis import subject as subject_lib
+from experiments.engine import pictures, progress
+from experiments.formal import report
 from regulargpt_jax import model
 from regulargpt_jax.analysis import receptive_field
 

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments import config as config_lib
-from experiments import data, run
+from experiments.formal import config as config_lib
+from experiments.formal import data, run
 from regulargpt_jax import config as regular_gpt_config
 from regulargpt_jax.construction import minimization
 from tasks import task as task_lib

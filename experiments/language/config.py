@@ -5,7 +5,7 @@ import functools
 
 import jax.numpy as jnp
 
-from experiments import options
+from experiments.engine import options
 from regulargpt_jax import depth, gpt_lm, language_models, model
 
 # Of an evaluation: tokens of context, last tokens to predict after each (both

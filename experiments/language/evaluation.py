@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments import devices, progress
+from experiments.engine import devices, progress
 from experiments.language import sharding
 from experiments.text import loading
 

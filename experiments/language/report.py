@@ -12,8 +12,8 @@ from typing import Any
 from matplotlib import figure as figure_lib
 from matplotlib import ticker
 
-from experiments import config as base_config
-from experiments import files, pictures
+from experiments.engine import files, pictures
+from experiments.formal import config as base_config
 from experiments.language import config as config_lib
 from experiments.language import evaluation
 

@@ -10,9 +10,9 @@ from flax import linen as nn
 import jax
 import jax.numpy as jnp
 
-from experiments import checkpoints, clock, devices, files, progress
-from experiments import config as base_config
-from experiments import training as base_training
+from experiments.engine import checkpoints, clock, devices, files, progress
+from experiments.formal import config as base_config
+from experiments.formal import training as base_training
 from experiments.language import config as config_lib
 from experiments.language import evaluation, report, sharding, training
 from experiments.text import loading, tokenizers

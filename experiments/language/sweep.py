@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from experiments import clock, devices, files, paper, progress
-from experiments import config as base_config
-from experiments import results as results_lib
-from experiments import training as base_training
+from experiments.engine import clock, devices, files, progress
+from experiments.formal import config as base_config
+from experiments.formal import training as base_training
 from experiments.language import config as config_lib
 from experiments.language import evaluation, presets, report, run
+from experiments.sweeps import paper
+from experiments.sweeps import results as results_lib
 from experiments.text import loading
 
 NAME = 'report'

@@ -1,7 +1,7 @@
 """The training loop of the language models.
 
-As `experiments.training`, for one model that may be large: the mesh is another,
-and the data come from files.
+As `experiments.formal.training`, for one model that may be large: the mesh is
+another, and the data come from files.
 """
 
 from collections.abc import Callable
@@ -18,9 +18,10 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from experiments import builders, clock, devices, progress, training
-from experiments import checkpoints as checkpoints_lib
-from experiments import metrics as metrics_lib
+from experiments.engine import checkpoints as checkpoints_lib
+from experiments.engine import clock, devices, progress
+from experiments.engine import metrics as metrics_lib
+from experiments.formal import builders, training
 from experiments.language import config as config_lib
 from experiments.language import sharding
 from experiments.text import loading
@@ -212,7 +213,7 @@ def train(
 
   Args:
     experiment: What to train, as `run.on_text` returns it.
-    workdir: A folder that `experiments.config.claim_workdir` accepted.
+    workdir: A folder that `experiments.formal.config.claim_workdir` accepted.
     text: What to train on.
     time_budget_s: Seconds of training after which to save and stop.
 

@@ -18,7 +18,7 @@ import threading
 
 import numpy as np
 
-from experiments import files, progress
+from experiments.engine import files, progress
 from experiments.text import documents, tokenizers
 
 SPLITS = ('train', 'validation', 'test')

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import tensorflow_datasets as tfds
 
-from experiments import files, progress
+from experiments.engine import files, progress
 from experiments.text import builder, documents, loading, tokenizers
 from experiments.text import pieces as pieces_lib
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from experiments import compiled, config
+from experiments.formal import compiled, config
 from tests.launch import commands
 
 _FEW = ('--num_strings=4', '--length=9')

@@ -7,7 +7,7 @@ import signal
 import numpy as np
 import pytest
 
-from experiments import metrics
+from experiments.engine import metrics
 from experiments.language import run
 from tests.experiments.language import texts
 from tests.launch import commands

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from experiments import config
+from experiments.formal import config
 from tests.launch import commands
 
 _TINY = (
@@ -62,7 +62,10 @@ def _assert_same_parameters(*workdirs):
   """Compares the arrays in the last checkpoints, in a fresh process."""
   program = """
 import sys, chex
-from experiments import builders, checkpoints, config, training
+from experiments.formal import builders
+from experiments.engine import checkpoints
+from experiments.formal import config
+from experiments.formal import training
 states = []
 for workdir in sys.argv[1:]:
   experiment = config.load(workdir)

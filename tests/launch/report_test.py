@@ -5,7 +5,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from experiments import presets, results
+from experiments.sweeps import presets, results
 from tests.launch import commands
 
 _CELL = presets.cells(presets.PRESETS['smoke'])[0]

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from experiments import results
+from experiments.sweeps import results
 from tests.launch import commands
 
 # One cell: 4 runs that train together.

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments import constants
+from experiments.formal import registries
 from tasks.regular import (
   automaton_reading,
   automaton_task,
@@ -16,8 +16,8 @@ _REGEX = automaton_reading.from_regex('(01|10)*', '01')
 TASKS = {
   **{
     name: builder()
-    for name, builder in constants.TASK_BUILDERS.items()
-    if constants.TASK_LEVELS[name] == 'regular'
+    for name, builder in registries.TASK_BUILDERS.items()
+    if registries.TASK_LEVELS[name] == 'regular'
   },
   'with_plus': modular_arithmetic.ModularArithmetic(leading_plus=True),
   'membership': automaton_task.AutomatonTask(_REGEX),

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from experiments import analysis, compiled, config, run
+from experiments import analysis
 from experiments.analysis import attention, extraction, outputs, subject
+from experiments.formal import compiled, config, run
 from regulargpt_jax.analysis import tree
 from tasks.regular import automaton_reading
 

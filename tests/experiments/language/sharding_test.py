@@ -20,7 +20,7 @@ _PROGRAM = """
 import dataclasses, functools, json, sys
 import jax
 import numpy as np
-from experiments import devices
+from experiments.engine import devices
 from experiments.language import sharding, training
 from tests.experiments.language import texts
 

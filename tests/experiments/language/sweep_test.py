@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments import paper, results
 from experiments.language import (
   config,
   evaluation,
@@ -19,6 +18,7 @@ from experiments.language import (
   report,
   sweep,
 )
+from experiments.sweeps import paper, results
 from tests.experiments.language import texts
 
 _TABLE_3 = presets.PRESETS['table3']

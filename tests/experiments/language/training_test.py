@@ -11,8 +11,8 @@ import numpy as np
 import optax
 import pytest
 
-from experiments import metrics
-from experiments import training as base_training
+from experiments.engine import metrics
+from experiments.formal import training as base_training
 from experiments.language import config, sharding, training
 from experiments.text import loading
 from tests.experiments.language import texts

@@ -12,7 +12,7 @@ import pytest
 import tensorflow_datasets as tfds
 import zstandard
 
-from experiments import files
+from experiments.engine import files
 from experiments.text import builder, documents, loading, preparation
 from experiments.text import pieces as pieces_lib
 

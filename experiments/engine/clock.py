@@ -1,0 +1,50 @@
+"""How long the training in a folder took, over all its interruptions."""
+
+from collections.abc import Iterator
+import contextlib
+import json
+import os
+import time
+
+from experiments.engine import devices, files, progress
+
+_FILE = 'wall_time.json'
+
+
+def check_limit(name: str, limit_s: float) -> None:
+  """Checks a limit of time that a user gave.
+
+  Raises:
+    ValueError: If it is negative, or no number.
+  """
+  if not limit_s >= 0:
+    raise ValueError(f'{name} must be at least 0, got {limit_s}.')
+
+
+@contextlib.contextmanager
+def running(folder: str) -> Iterator[None]:
+  """Adds the seconds of the block to those before; a kill loses its own."""
+  if not devices.is_main():
+    yield
+    return
+  before = seconds(folder)
+  start = time.perf_counter()
+  path = os.path.join(folder, _FILE)
+  try:
+    yield
+  finally:
+    now = before + time.perf_counter() - start
+    files.write_atomically(path, json.dumps({'seconds': now}))
+
+
+def seconds(folder: str) -> float:
+  """Returns the seconds that training took so far."""
+  path = os.path.join(folder, _FILE)
+  if not os.path.exists(path):
+    return 0.0
+  try:
+    with open(path, encoding='utf-8') as f:
+      return float(json.load(f)['seconds'])
+  except (ValueError, KeyError, TypeError):
+    progress.say(f'{path} is damaged; the time that training took is lost.')
+    return 0.0

@@ -1,0 +1,73 @@
+"""Compiled programs, one a bucket width."""
+
+from collections.abc import Callable, Sequence
+import concurrent.futures
+import threading
+from typing import Any
+
+import jax
+
+from experiments.engine import progress
+
+# Of XLA, by backend; measured in docs/performance.md. Without Triton's matrix
+# products compiling takes seconds in place of a minute; independent kernels may
+# run side by side.
+_COMPILER_OPTIONS = {
+  'gpu': {
+    'xla_gpu_enable_triton_gemm': False,
+    'xla_gpu_command_buffer_scheduling_mode': 'CONCURRENT',
+  }
+}
+
+
+class Programs:
+  """Compiles `make(width)` once per width, and says so."""
+
+  def __init__(self, what: str, make: Callable[[int], Any], **jit_options):
+    """Initializes.
+
+    Args:
+      what: Named in messages, as 'the training step'.
+      make: Returns the function for strings padded to a width.
+      **jit_options: Of `jax.jit`.
+    """
+    self._what = what
+    self._make = make
+    self._jit_options = jit_options
+    self._programs: dict[int, Any] = {}
+    self._compiling: dict[int, concurrent.futures.Future] = {}
+    self._tracing = threading.Lock()
+
+  @property
+  def num_compiled(self) -> int:
+    """How many programs there are."""
+    return len(self._programs)
+
+  def prepare(self, widths: Sequence[int], *args: Any) -> None:
+    """Starts to compile the programs of some widths, all at once.
+
+    Args:
+      widths: In the order in which they will be needed, as far as one knows.
+      *args: What each will be called with, or its shapes.
+    """
+    pool = concurrent.futures.ThreadPoolExecutor(len(widths))
+    for width in widths:
+      self._compiling[width] = pool.submit(self._compiled, width, args)
+    pool.shutdown(wait=False)
+
+  def __call__(self, width: int, *args: Any) -> Any:
+    """Runs the program of a width."""
+    if width not in self._programs:
+      doing = f'Compiling {self._what} of strings of up to {width} symbols'
+      with progress.timed(doing):
+        if width in self._compiling:
+          self._programs[width] = self._compiling.pop(width).result()
+        else:
+          self._programs[width] = self._compiled(width, args)
+    return self._programs[width](*args)
+
+  def _compiled(self, width: int, args: Any) -> Any:
+    # Python traces one at a time; taking turns, the first is done early.
+    with self._tracing:
+      lowered = jax.jit(self._make(width), **self._jit_options).lower(*args)
+    return lowered.compile(_COMPILER_OPTIONS.get(jax.default_backend()))

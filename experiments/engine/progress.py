@@ -1,0 +1,61 @@
+"""What a person watching sees: lines and bars, on standard error."""
+
+from collections.abc import Iterator
+import contextlib
+import sys
+import time
+
+import tqdm
+
+from experiments.engine import devices
+
+
+def say(message: str) -> None:
+  """Prints a line without breaking a progress bar."""
+  if devices.is_main():
+    tqdm.tqdm.write(message, file=sys.stderr)
+
+
+@contextlib.contextmanager
+def timed(doing: str) -> Iterator[None]:
+  """Says what is being done, and then how long it took."""
+  say(f'{doing} ...')
+  start = time.perf_counter()
+  yield
+  say(f'{doing}: {time.perf_counter() - start:.1f} s')
+
+
+class _Lines:
+  """A file in which every state of a bar is a line of its own."""
+
+  def write(self, text: str) -> None:
+    """Writes what there is to read of a bar's repainting."""
+    text = text.strip('\r\n ')
+    if text:
+      sys.stderr.write(text + '\n')
+
+  def flush(self) -> None:
+    """Flushes."""
+    sys.stderr.flush()
+
+
+def bar(total: int, initial: int, what: str, unit: str) -> tqdm.tqdm:
+  """Returns a progress bar with its rate and the time left.
+
+  A terminal gets a bar that moves; a log file, a line now and then.
+  """
+  is_terminal = sys.stderr.isatty()
+  if not is_terminal:
+    tqdm.tqdm.monitor_interval = 0  # It would print every line twice.
+  return tqdm.tqdm(
+    total=total,
+    initial=initial,
+    desc=what,
+    unit=unit,
+    file=sys.stderr if is_terminal else _Lines(),
+    disable=not devices.is_main(),
+    dynamic_ncols=is_terminal,
+    ncols=None if is_terminal else 100,
+    mininterval=0.5 if is_terminal else 15.0,
+    smoothing=0.1,
+  )

@@ -1,0 +1,244 @@
+"""From an experiment's names to its task, model, curriculum and schedule."""
+
+from collections.abc import Callable, Mapping
+import importlib
+import importlib.util
+import inspect
+import sys
+import types
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from experiments.formal import buckets, data, models, registries
+from experiments.formal import config as config_lib
+from experiments.formal import curriculum as curriculum_lib
+import tasks
+from tasks import task as task_lib
+from tasks.regular import automaton_reading, automaton_task
+
+
+def _lookup(kind: str, name: str, registry: Mapping[str, Any]) -> Any:
+  if name not in registry:
+    raise ValueError(
+      f'Unknown {kind} {name!r}; the known ones are'
+      f' {", ".join(sorted(registry))}.'
+    )
+  return registry[name]
+
+
+def _build(kind: str, builder: Callable[..., Any], params: Mapping[str, Any]):
+  """Calls a builder with a user's parameters, and explains what is wrong."""
+  try:
+    return builder(**params)
+  except ValueError:
+    raise
+  except Exception as error:  # A user's class may raise anything.
+    arguments = ', '.join(inspect.signature(builder).parameters) or 'none'
+    raise ValueError(
+      f'{kind}_params {dict(params)}: {error}; the arguments are {arguments}.'
+    ) from error
+
+
+def make_task(
+  experiment: config_lib.Experiment,
+) -> task_lib.GeneralizationTask:
+  """Returns the experiment's task.
+
+  Raises:
+    ValueError: If it is unknown or its parameters are wrong.
+  """
+  sources = [
+    name
+    for name in ('task_module', 'regex', 'automaton')
+    if getattr(experiment, name)
+  ]
+  if len(sources) > 1:
+    raise ValueError(f'Give only one of {" and ".join(sources)}.')
+  if experiment.regex or experiment.automaton:
+    for name, unused in (
+      ('task', config_lib.Experiment.task),
+      ('task_params', {}),
+    ):
+      if getattr(experiment, name) != unused:
+        raise ValueError(f'--{name} is not for --{sources[0]}.')
+  elif experiment.target != config_lib.Experiment.target:
+    raise ValueError('--target is for --regex or --automaton.')
+  is_other_alphabet = experiment.alphabet != config_lib.Experiment.alphabet
+  if is_other_alphabet and not experiment.regex:
+    raise ValueError('--alphabet is for --regex.')
+  if experiment.regex:
+    automaton = automaton_reading.from_regex(
+      experiment.regex, experiment.alphabet
+    )
+    return automaton_task.AutomatonTask(automaton, experiment.target)
+  if experiment.automaton:
+    automaton = automaton_reading.from_json(experiment.automaton)
+    return automaton_task.AutomatonTask(automaton, experiment.target)
+  if experiment.task_module:
+    builder = _task_class(experiment.task_module, experiment.task)
+  else:
+    builder = _lookup('task', experiment.task, registries.TASK_BUILDERS)
+  return _build('task', builder, experiment.task_params)
+
+
+def _alias_benchmark() -> None:
+  """Lets a task's import of the benchmark's base class find ours.
+
+  So that a file written for DeepMind's benchmark needs no change; where the
+  benchmark itself is installed, it is used.
+  """
+  name = 'neural_networks_chomsky_hierarchy'
+  if name in sys.modules or importlib.util.find_spec(name) is not None:
+    return
+  package = types.ModuleType(name)
+  package.__path__ = []
+  sys.modules |= {
+    name: package,
+    f'{name}.tasks': tasks,
+    f'{name}.tasks.task': task_lib,
+  }
+
+
+def _task_class(module_name: str, name: str) -> Any:
+  """Returns the class of a user's own task."""
+  _alias_benchmark()
+  try:
+    module = importlib.import_module(module_name)
+  except Exception as error:  # A user's module may raise anything.
+    raise ValueError(
+      f'Cannot import task_module {module_name}: {error}.'
+    ) from (error)
+  classes = {
+    key: value
+    for key, value in vars(module).items()
+    if inspect.isclass(value)
+    and value.__module__ == module.__name__
+    and hasattr(value, 'sample_batch')
+    and hasattr(value, 'input_size')
+    and hasattr(value, 'output_size')
+    and not inspect.isabstract(value)
+  }
+  if not classes:
+    raise ValueError(
+      f'{module_name} defines no task: a class with sample_batch, input_size'
+      ' and output_size.'
+    )
+  is_given = name != config_lib.Experiment.task
+  if len(classes) == 1 and not is_given:
+    return next(iter(classes.values()))
+  return _lookup(f'task of {module_name}', name, classes)
+
+
+def make_task_and_model(
+  experiment: config_lib.Experiment,
+) -> tuple[task_lib.GeneralizationTask, models.Model]:
+  """Returns the experiment's task and model.
+
+  Raises:
+    ValueError: As `make_task` and `make_model`.
+  """
+  task = make_task(experiment)
+  return task, make_model(experiment, task)
+
+
+def make_model(
+  experiment: config_lib.Experiment, task: task_lib.GeneralizationTask
+) -> models.Model:
+  """Returns the experiment's model.
+
+  Raises:
+    ValueError: If it is unknown or a hyperparameter is out of range.
+  """
+  builder = _lookup(
+    'architecture', experiment.architecture, registries.MODEL_BUILDERS
+  )
+  try:
+    model = builder(experiment, task)
+    # A core looks at its arguments when it is traced: better now than later.
+    params = jax.eval_shape(model.init, jax.random.key(0))
+    width = 2
+    target_shape = (1, task.output_size)
+    if not data.is_single_output(task):
+      target_shape = (1, task.output_length(width), task.output_size)
+    jax.eval_shape(
+      model.apply, params, jnp.zeros((1, width), int), jnp.ones(target_shape)
+    )
+  except ValueError:
+    raise
+  except Exception as error:  # Cores divide by their sizes, index, and so on.
+    line = (str(error) or type(error).__name__).splitlines()[0]
+    raise ValueError(
+      f'architecture_params {experiment.architecture_params}: {line}'
+    ) from error
+  return model
+
+
+def make_curriculum(
+  experiment: config_lib.Experiment,
+) -> curriculum_lib.Curriculum:
+  """Returns the experiment's curriculum, on lengths to `sequence_length`.
+
+  Its seed is an argument of its own, 0 by default, and not the experiment's:
+  runs that differ in the latter train on strings of the same lengths.
+
+  Raises:
+    ValueError: If it is unknown or its parameters are wrong.
+  """
+  name = experiment.curriculum
+  longest = experiment.sequence_length
+  values = tuple(range(1, longest + 1))
+  defaults = {
+    'fixed': {'sequence_length': longest},
+    'uniform': {'values': values},
+    'reverse_exponential': {'values': values, 'tau': 0.9},
+    'regular_increase': {
+      'initial_sequence_length': 1,
+      'increase_frequency': max(1, experiment.training_steps // longest),
+      'increase_amount': 1,
+      'sample_all_length': True,
+      'max_sequence_length': longest,
+    },
+  }
+  builder = _lookup('curriculum', name, registries.CURRICULUM_BUILDERS)
+  params = defaults.get(name, {}) | experiment.curriculum_params
+  curriculum = _build('curriculum', builder, params)
+  shortest, longest_drawn = curriculum.bounds(experiment.training_steps)
+  if shortest < 1 or longest_drawn > longest:
+    raise ValueError(
+      f'The curriculum draws lengths {shortest}..{longest_drawn}, which are not'
+      f' within 1..sequence_length ({longest}).'
+    )
+  return curriculum
+
+
+def make_schedule(
+  experiment: config_lib.Experiment,
+) -> Callable[[jax.Array], jax.Array]:
+  """Returns the factor of the learning rate at a step, in [0, 1]."""
+  after = experiment.training_steps - experiment.warmup_steps
+  schedule = {
+    'constant': optax.constant_schedule(1.0),
+    'cosine': optax.cosine_decay_schedule(1.0, max(after, 1)),
+  }[experiment.schedule]
+  if not experiment.warmup_steps:
+    return schedule
+  warmup = optax.linear_schedule(0.0, 1.0, experiment.warmup_steps)
+  return optax.join_schedules([warmup, schedule], [experiment.warmup_steps])
+
+
+def bucket_widths(
+  experiment: config_lib.Experiment,
+  task: task_lib.GeneralizationTask,
+  model: models.Model,
+  longest: int,
+) -> tuple[int, ...]:
+  """Returns the bucket widths that strings of lengths 1..longest need."""
+  widest = max(
+    data.input_length(task, length) for length in range(1, longest + 1)
+  )
+  return buckets.bucket_widths(
+    widest, model.bucket_base, experiment.smallest_bucket
+  )

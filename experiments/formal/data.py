@@ -1,0 +1,242 @@
+"""Where batches come from: the device for our tasks, the host for users' own.
+
+A source streams what the host has to hand to each compiled step, and turns it,
+inside the step, into the batch.
+"""
+
+import collections
+from collections.abc import Iterable, Iterator, Sequence
+import concurrent.futures
+import random
+from typing import Any, Protocol
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments.formal import buckets
+from tasks import task as task_lib
+
+# Batches that the host prepares ahead of the device.
+_PREFETCHED = 4
+
+
+def is_single_output(task: task_lib.GeneralizationTask) -> bool:
+  """Whether a task's outputs are one symbol and have no axis for it.
+
+  Told as the benchmark tells it, by the output of an input of 10 symbols.
+  """
+  return task.output_length(10) == 1
+
+
+def input_length(task: task_lib.GeneralizationTask, length: int) -> int:
+  """Returns how many symbols the task's strings have at a length."""
+  if isinstance(task, task_lib.TokenTask):
+    return task.input_length(length)
+  return length
+
+
+class Source(Protocol):
+  """Batches of one task.
+
+  Attributes:
+    run_axis: The axis of runs in the host's data, or None if runs share it.
+  """
+
+  run_axis: int | None
+
+  def stream(
+    self, seeds: Sequence[int], steps: Iterable[tuple[int, int]]
+  ) -> Iterator[tuple[int, Any]]:
+    """Yields each step's bucket width and its data from the host.
+
+    Args:
+      seeds: Of the runs.
+      steps: Number and string length of each step; with the seed, all that the
+        data depends on.
+    """
+
+  def batch(
+    self, rng: chex.PRNGKey, host_data: Any, width: int
+  ) -> tuple[jax.Array, jax.Array]:
+    """Returns one run's tokens and one-hot targets, traceable.
+
+    Args:
+      rng: Of the run and the step.
+      host_data: What `stream` yielded, without the axis of runs.
+      width: Static width W.
+
+    Returns:
+      Tokens [B, W]; targets [B, output_length(W), classes], right-aligned, all
+      zeros before the start, or [B, classes] for tasks with a single output.
+    """
+
+
+class DeviceSource:
+  """A `TokenTask`, sampled inside the compiled step from the length alone."""
+
+  run_axis = None
+
+  def __init__(
+    self, task: task_lib.TokenTask, batch_size: int, widths: Sequence[int]
+  ):
+    """Initializes.
+
+    Args:
+      task: What to sample.
+      batch_size: Number of strings, B.
+      widths: Ascending widths of the buckets.
+    """
+    self._task = task
+    self._batch_size = batch_size
+    self._widths = widths
+
+  def stream(self, seeds, steps):
+    """See `Source`."""
+    del seeds
+    for _, length in steps:
+      width = buckets.bucket_of(self._task.input_length(length), self._widths)
+      yield width, np.int32(length)
+
+  def batch(self, rng, host_data, width):
+    """See `Source`."""
+    task = self._task
+    tokens = task.sample_tokens(rng, self._batch_size, host_data, width)
+    target = jax.nn.one_hot(task.solve(tokens), task.output_size)
+    if is_single_output(task):
+      target = target.reshape(self._batch_size, task.output_size)
+    return tokens, target
+
+
+class HostSource:
+  """A task with the benchmark's interface only, sampled in Python."""
+
+  run_axis = 0
+
+  def __init__(
+    self,
+    task: task_lib.GeneralizationTask,
+    batch_size: int,
+    widths: Sequence[int],
+  ):
+    """Initializes.
+
+    Args:
+      task: What to sample.
+      batch_size: Number of strings.
+      widths: Ascending widths of the buckets.
+    """
+    self._task = task
+    self._batch_size = batch_size
+    self._widths = widths
+
+  def stream(self, seeds, steps):
+    """See `Source`; a thread prepares batches ahead of the device."""
+    with concurrent.futures.ThreadPoolExecutor(1) as executor:
+      pending = collections.deque()
+      for step, length in steps:
+        pending.append(executor.submit(self._sample, seeds, step, length))
+        if len(pending) > _PREFETCHED:
+          yield pending.popleft().result()
+      while pending:
+        yield pending.popleft().result()
+
+  def batch(self, rng, host_data, width):
+    """See `Source`."""
+    del rng, width
+    return host_data
+
+  def _sample(self, seeds, step, length):
+    """Returns the width and the batches of all runs.
+
+    Tasks that draw from the global generators of `random` and NumPy are
+    repeatable too: those are seeded before every batch.
+    """
+    batches = []
+    kept = random.getstate(), np.random.get_state()
+    for seed in seeds:
+      random.seed(f'{seed} {step}')
+      np.random.seed(np.random.SeedSequence((seed, step)).generate_state(4))
+      rng = jax.random.fold_in(jax.random.key(seed), step)
+      try:
+        batch = self._task.sample_batch(rng, self._batch_size, length)
+        batches.append(self._padded(jax.device_get(batch)))
+      except ValueError:
+        raise
+      except Exception as error:  # A user's task may raise anything.
+        raise ValueError(
+          f'{type(self._task).__name__}.sample_batch, length {length}:'
+          f' {type(error).__name__}: {error}'
+        ) from error
+    random.setstate(kept[0])
+    np.random.set_state(kept[1])
+    tokens, target = jax.tree.map(lambda *x: np.stack(x), *batches)
+    return tokens.shape[-1], (tokens, target)
+
+  def _padded(self, batch: task_lib.Batch) -> tuple[np.ndarray, np.ndarray]:
+    """Returns tokens and targets, right-aligned in the width of their bucket.
+
+    Raises:
+      ValueError: If the batch is not what the task's other methods say.
+    """
+    task = self._task
+    one_hot, target = np.asarray(batch['input']), np.asarray(batch['output'])
+    length = one_hot.shape[1] if one_hot.ndim == 3 else 0
+    target_shape = (self._batch_size, task.output_size)
+    if target.ndim == 3 or not is_single_output(task):
+      target_shape = (
+        self._batch_size,
+        task.output_length(length),
+        task.output_size,
+      )
+    for name, array, shape in (
+      ('input', one_hot, (self._batch_size, length, task.input_size)),
+      ('output', target, target_shape),
+    ):
+      if array.shape != shape:
+        raise ValueError(
+          f'{type(task).__name__}.sample_batch: {name} has shape'
+          f' {array.shape}, not {shape}.'
+        )
+      if not (np.isin(array, (0, 1)).all() and (array.sum(-1) == 1).all()):
+        raise ValueError(
+          f'{type(task).__name__}.sample_batch: {name} is not one-hot.'
+        )
+    width = buckets.bucket_of(length, self._widths)
+    tokens = np.pad(
+      np.argmax(one_hot, axis=-1).astype(np.int32),
+      ((0, 0), (width - length, 0)),
+      constant_values=task_lib.NO_SYMBOL,
+    )
+    target = target.astype(np.float32)
+    if is_single_output(task):
+      return tokens, target.reshape(self._batch_size, task.output_size)
+    missing = task.output_length(width) - target.shape[1]
+    if missing < 0:
+      raise ValueError(
+        f'{type(task).__name__}.output_length must not fall: it is'
+        f' {target.shape[1]} at {length}, {target.shape[1] + missing} at'
+        f' {width}.'
+      )
+    return tokens, np.pad(target, ((0, 0), (missing, 0), (0, 0)))
+
+
+def make_source(
+  task: task_lib.GeneralizationTask, batch_size: int, widths: Sequence[int]
+) -> Source:
+  """Returns the task's source of batches of a size, in buckets' widths."""
+  is_traceable = isinstance(task, task_lib.TokenTask)
+  kind = DeviceSource if is_traceable else HostSource
+  return kind(task, batch_size, widths)
+
+
+def check(task: task_lib.GeneralizationTask, length: int) -> None:
+  """Raises ValueError if a user's task does not sample what it says."""
+  if not isinstance(task, task_lib.TokenTask):
+    next(HostSource(task, 2, [length]).stream([0], [(0, length)]))
+
+
+def present(target: jax.Array) -> jax.Array:
+  """Returns 1.0 where a one-hot target has a symbol, else 0.0."""
+  return jnp.any(target != 0, axis=-1).astype(jnp.float32)

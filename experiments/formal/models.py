@@ -1,0 +1,311 @@
+"""The small interface behind which every architecture stands."""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+import functools
+from typing import Any
+
+import chex
+import haiku as hk
+import jax
+import jax.numpy as jnp
+
+from experiments.formal import config as config_lib
+from experiments.formal import data
+from regulargpt_jax import baselines, haiku_model, joint_gradients
+from regulargpt_jax import config as regular_gpt_config
+from regulargpt_jax import model as regular_gpt_model
+from regulargpt_jax.baselines import wrappers
+from tasks import task as task_lib
+
+# Entries of the chunks from which range evaluation may compute a table that
+# its calls share, by backend: 256 MB and 4 GB in float32.
+_MAX_CHUNKS_SIZE = {'cpu': 2**26, 'other': 2**30}
+# Symbols of the string on which parameters are initialized.
+_INIT_LENGTH = 10
+# Strings that a baseline is tested on at a time: most look at all positions.
+_TEST_SUB_BATCH_SIZE = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+  """An architecture for a task.
+
+  Attributes:
+    init: `init(rng) -> params`.
+    apply: `apply(params, tokens, target, rng=None, extra_levels=0, shared=None,
+      is_test=False, min_length=1) -> logits` for right-aligned tokens [B, W]
+      and targets as `data.Source.batch` gives them. Logits are float32 and of
+      the targets' shape. They do not depend on W, nor on the targets, but that
+      an autoregressive model reads those before the one it predicts; with
+      `is_test` (static), it reads its own predictions. `rng` is for dropout,
+      None at test; `extra_levels` may be traced; no string has fewer symbols
+      than `min_length` (static).
+    share: `share(params, num_symbols, num_runs) -> shared`: what calls with the
+      same parameters can share when they read that many symbols in all, a tree
+      of arrays, or None; so many runs do it side by side on a device.
+    bucket_base: Widths of buckets are powers of it.
+    sub_batch_size: Strings to test on at a time; None for any number.
+    config: Of a `RegularGPT` that reads the input alone, whose parameters are
+      those of `init`; None for any other model.
+  """
+
+  init: Callable[[chex.PRNGKey], chex.ArrayTree]
+  apply: Callable[..., jax.Array]
+  share: Callable[[chex.ArrayTree, int, int], Any]
+  bucket_base: int = 2
+  sub_batch_size: int | None = None
+  config: regular_gpt_config.RegularGPTConfig | None = None
+
+
+def make_regular_gpt(
+  experiment: config_lib.Experiment, task: task_lib.GeneralizationTask
+) -> Model:
+  """Returns RegularGPT.
+
+  A task with one output symbol is read off the input's last position, by
+  `reduce`; for others the input is followed by empty tokens, one an output, and
+  all positions are computed, by `scan`.
+
+  Raises:
+    ValueError: If a hyperparameter is out of range.
+  """
+  _refuse_flags_among_params(experiment)
+  hyperparameters = {
+    'chunk_size': experiment.chunk_size,
+    'thickness': experiment.thickness,
+    'embedding_dim': experiment.embedding_dim,
+    'num_heads': experiment.num_heads,
+    'dropout_rate': experiment.dropout_rate,
+    'dtype': jnp.dtype(experiment.precision),
+    'tie_embedding': False,  # Classes are not symbols.
+    **experiment.architecture_params,
+  }
+  reads_input_alone = (
+    data.is_single_output(task)
+    and not experiment.is_autoregressive
+    and not experiment.computation_steps_mult
+  )
+  # Also checks the values, before anything is traced.
+  config = regular_gpt_config.make_config(
+    experiment.preset,
+    vocab_size=task.input_size,
+    output_size=task.output_size,
+    **hyperparameters,
+  )
+  if not reads_input_alone:
+    core = haiku_model.make_regular_gpt(
+      task.output_size,
+      return_all_outputs=True,
+      preset=experiment.preset,
+      max_extra_levels=experiment.max_extra_levels,
+      **hyperparameters,
+    )
+    model = _haiku_model(experiment, task, core, core)
+    return dataclasses.replace(model, bucket_base=config.chunk_size)
+
+  module = regular_gpt_model.RegularGPT(config)
+
+  def init(rng):
+    return module.init(rng, jnp.zeros((1, 1), jnp.int32))
+
+  def apply(
+    params, tokens, target, rng=None, extra_levels=0, shared=None, **options
+  ):
+    del target  # And whether this is a test.
+    arrays = {'tokens_BxT': tokens, 'tables': shared}
+    if rng is not None:
+      arrays['rngs'] = {'dropout': rng}
+    static = {
+      'max_extra_levels': experiment.max_extra_levels,
+      'min_length': options.get('min_length', 1),
+    }
+    where = static if isinstance(extra_levels, int) else arrays
+    where['extra_levels'] = extra_levels
+    return joint_gradients.apply(module, params, arrays, **static)
+
+  def share(params, num_symbols, num_runs):
+    row_size = num_runs * config.chunk_size * config.embedding_dim
+    on_cpu = jax.default_backend() == 'cpu'
+    max_rows = _MAX_CHUNKS_SIZE['cpu' if on_cpu else 'other'] // row_size
+    return module.apply(
+      params, num_symbols, max_rows=max_rows, method=module.tabulate
+    )
+
+  return Model(init, apply, share, bucket_base=config.chunk_size, config=config)
+
+
+# What the benchmark's example runs with; `architecture_params` replaces it.
+_BASELINE_PARAMS: Mapping[str, Mapping[str, Any]] = {
+  'rnn': {'hidden_size': 256},
+  'lstm': {'hidden_size': 256},
+  'stack_rnn': {'hidden_size': 256, 'stack_cell_size': 8},
+  'stack_lstm': {'hidden_size': 256, 'stack_cell_size': 8},
+  'ndstack_rnn': {'hidden_size': 256, 'stack_symbols': 2, 'stack_states': 2},
+  'tape_rnn': {'hidden_size': 256, 'memory_cell_size': 8},
+}
+_STACKS = ('stack_rnn', 'stack_lstm', 'ndstack_rnn')
+
+
+def make_baseline(
+  name: str,
+  experiment: config_lib.Experiment,
+  task: task_lib.GeneralizationTask,
+) -> Model:
+  """Returns a baseline of the benchmark.
+
+  A stack has as many cells as the model reads tokens, the most that it can
+  use, unless `architecture_params` gives its `stack_size`. A tape is circular:
+  its `memory_size` is given, or as many cells as the model reads tokens of the
+  longest training string; at test, of the longest test string, if that is more.
+
+  Args:
+    name: A key of `baselines.BUILDERS`.
+    experiment: With `architecture_params`, the builder's arguments.
+    task: What it is for.
+
+  Raises:
+    ValueError: If a hyperparameter is impossible.
+  """
+  for field, neutral in (('precision', 'float32'), ('max_extra_levels', 0)):
+    if getattr(experiment, field) != neutral:
+      raise ValueError(f'{field} is an option of regular_gpt only.')
+  params = dict(_BASELINE_PARAMS.get(name, {}))
+  if name.startswith('transformer'):
+    params |= {
+      'embedding_dim': experiment.embedding_dim,
+      'num_heads': experiment.num_heads,
+      'dropout_prob': experiment.dropout_rate,
+    }
+    if name == 'transformer_encoder':
+      params['causal_masking'] = experiment.is_autoregressive
+  elif experiment.dropout_rate:
+    raise ValueError(f'{name} has no dropout.')
+  if name == 'transformer' and experiment.computation_steps_mult:
+    raise ValueError('transformer reads no computation tokens.')
+  _refuse_flags_among_params(experiment)
+  params |= experiment.architecture_params
+  build = functools.partial(
+    baselines.BUILDERS[name], task.output_size, return_all_outputs=True
+  )
+
+  def build_with_room(x, input_length=None):
+    """A stack that cannot overflow: the same at any padding."""
+    core = build(**params, stack_size=x.shape[1])
+    return core(x, input_length=input_length)
+
+  if name in _STACKS and 'stack_size' not in params:
+    core = test_core = build_with_room
+  elif name == 'tape_rnn':
+    trained, tested = (
+      _num_read(experiment, task, length)
+      for length in (
+        experiment.sequence_length,
+        experiment.max_range_test_length,
+      )
+    )
+    size = params.setdefault('memory_size', trained)
+    core = build(**params)
+    test_core = build(**{**params, 'memory_size': max(size, tested)})
+  else:
+    core = test_core = build(**params)
+  return _haiku_model(
+    experiment, task, core, test_core, reads_targets=name == 'transformer'
+  )
+
+
+def _refuse_flags_among_params(experiment: config_lib.Experiment) -> None:
+  """Raises ValueError where `architecture_params` has what a flag says."""
+  flags = {
+    'chunk_size': 'chunk_size',
+    'thickness': 'thickness',
+    'embedding_dim': 'embedding_dim',
+    'num_heads': 'num_heads',
+    'dropout_rate': 'dropout_rate',
+    'dropout_prob': 'dropout_rate',
+    'dtype': 'precision',
+    'preset': 'preset',
+    'max_extra_levels': 'max_extra_levels',
+    'causal_masking': 'is_autoregressive',
+    'return_all_outputs': 'task',
+  }
+  for name in experiment.architecture_params:
+    if name in flags:
+      raise ValueError(
+        f'architecture_params: {name} follows from the flag --{flags[name]}.'
+      )
+
+
+def _num_read(experiment, task, length: int) -> int:
+  """Returns how many tokens a model reads of a string of a length."""
+  width = data.input_length(task, length)
+  computation = experiment.computation_steps_mult * width
+  return width + computation + task.output_length(width)
+
+
+def _haiku_model(
+  experiment: config_lib.Experiment,
+  task: task_lib.GeneralizationTask,
+  core: Callable[..., jax.Array],
+  test_core: Callable[..., jax.Array],
+  reads_targets: bool = False,
+) -> Model:
+  """Returns a model that reads one-hot inputs and some tokens after them.
+
+  Args:
+    experiment: Says what it reads after them.
+    task: What it is for.
+    core: f(x, input_length, ...), returns all outputs.
+    test_core: The same at test.
+    reads_targets: Whether it is f(inputs, targets), an encoder-decoder.
+  """
+  is_single = data.is_single_output(task)
+
+  def transform(core):
+    def f(x, y, sample, **options):
+      model = functools.partial(core, **options)
+      if reads_targets and not experiment.is_autoregressive:
+        # Its decoder reads empty tokens: rows that say only where they are.
+        empty = data.present(y)[..., None] * jnp.ones_like(y)
+        logits = model(x, empty)
+        return logits[:, 0] if is_single else logits
+      if not experiment.is_autoregressive:
+        return wrappers.make_model_with_empty_targets(
+          model, task, experiment.computation_steps_mult, is_single
+        )(x)
+      if not reads_targets:
+        model = wrappers.make_model_with_targets_as_input(
+          model, experiment.computation_steps_mult
+        )
+      return wrappers.add_sampling_to_autoregressive_model(model, is_single)(
+        x, y, sample
+      )
+
+    return hk.transform(f)
+
+  train_model, test_model = transform(core), transform(test_core)
+
+  def init(rng):
+    x = jax.nn.one_hot(jnp.zeros((1, _INIT_LENGTH), jnp.int32), task.input_size)
+    shape = (1, task.output_size)
+    if not is_single:
+      shape = (1, task.output_length(_INIT_LENGTH), task.output_size)
+    return train_model.init(rng, x, jnp.ones(shape), False)
+
+  def apply(
+    params, tokens, target, rng=None, extra_levels=0, is_test=False, **unused
+  ):
+    del unused
+    x = jax.nn.one_hot(tokens, task.input_size)
+    options = {}
+    if experiment.max_extra_levels:
+      options['extra_levels'] = extra_levels
+    model = test_model if is_test else train_model
+    return model.apply(params, rng, x, target, is_test, **options)
+
+  return Model(
+    init,
+    apply,
+    share=lambda params, num_symbols, num_runs: None,
+    sub_batch_size=_TEST_SUB_BATCH_SIZE,
+  )

@@ -1,0 +1,205 @@
+"""Range evaluation: accuracy at every length from 1 to the longest."""
+
+from collections.abc import Callable, Sequence
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments.engine import devices, programs, progress
+from experiments.formal import buckets, builders, data, models, training
+from experiments.formal import config as config_lib
+from tasks import task as task_lib
+
+# Test strings come from this stream, whatever a run's own seed is, so that all
+# runs are tested on the same ones.
+_TEST_SEED = 0x7E57
+# Lengths handed to the device before the first has to be done.
+_IN_FLIGHT = 8
+
+
+def evaluate(
+  experiment: config_lib.Experiment,
+  task: task_lib.GeneralizationTask,
+  model: models.Model,
+  params: chex.ArrayTree,
+) -> np.ndarray:
+  """Returns the accuracy of every run at every length, float [R, lengths].
+
+  Args:
+    experiment: Says the longest length and the number of strings a length.
+    task: What to test on.
+    model: What to test.
+    params: Its parameters, [R, ...].
+
+  Returns:
+    Column i is length i + 1.
+  """
+  num_runs = jax.tree.leaves(params)[0].shape[0]
+  # That of training, on which the parameters lie.
+  mesh = devices.make_mesh(num_runs, experiment.batch_size)
+  num_devices = mesh.shape['run']
+  lengths = range(1, experiment.max_range_test_length + 1)
+  batch_size = experiment.range_test_batch_size
+  widths = builders.bucket_widths(experiment, task, model, lengths[-1])
+  source = data.make_source(task, batch_size, widths)
+  # On a CPU a device's runs take turns, so that what the calls of one share has
+  # room; but strings that are made in Python are made once.
+  takes_turns = jax.default_backend() == 'cpu' and source.run_axis is None
+  num_turns = num_runs // num_devices if takes_turns else 1
+  num_symbols = batch_size * sum(
+    data.input_length(task, length) for length in lengths
+  )
+  by_run = devices.sharding(mesh, 'run')
+
+  @functools.partial(jax.jit, out_shardings=by_run)
+  def of_turn(params, turn):
+    def pick(x):
+      x = x.reshape(num_devices, num_turns, -1, *x.shape[1:])[:, turn]
+      return x.reshape(-1, *x.shape[2:])
+
+    return jax.tree.map(pick, params)
+
+  share = jax.jit(
+    jax.vmap(
+      functools.partial(
+        model.share,
+        num_symbols=num_symbols,
+        num_runs=num_runs // num_turns // num_devices,
+      )
+    ),
+    out_shardings=by_run,
+  )
+  some = of_turn(params, 0)
+  shares = bool(jax.tree.leaves(jax.eval_shape(share, some)))
+  if shares:
+    with progress.timed('Compiling what all lengths share'):
+      share = share.lower(some).compile()
+  accuracy_programs = programs.Programs(
+    'the evaluation',
+    lambda width: make_test(
+      experiment,
+      task,
+      source,
+      model,
+      mesh,
+      width,
+      buckets.shortest_in(width, widths),
+    ),
+    out_shardings=by_run,
+  )
+
+  def accuracies_of(params, bar):
+    """Returns an array [runs of the turn, lengths]."""
+    shared = share(params) if shares else None
+    accuracies = []
+    stream = source.stream(
+      [_TEST_SEED], ((length, length) for length in lengths)
+    )
+    for length, (width, host_data) in zip(lengths, stream, strict=True):
+      # All runs are tested on the same strings.
+      if source.run_axis is not None:
+        host_data = jax.tree.map(lambda x: x[0], host_data)
+      elif not accuracy_programs.num_compiled:
+        accuracy_programs.prepare(
+          widths, params, shared, np.int32(length), host_data
+        )
+      accuracies.append(
+        accuracy_programs(width, params, shared, np.int32(length), host_data)
+      )
+      # The device always has some work waiting, and the bar tells the truth.
+      if len(accuracies) >= _IN_FLIGHT:
+        accuracies[-_IN_FLIGHT].block_until_ready()
+        bar.update()
+    accuracies = np.stack(devices.fetch(accuracies), axis=-1)
+    bar.update(min(len(lengths), _IN_FLIGHT - 1))
+    return accuracies
+
+  with progress.bar(num_turns * len(lengths), 0, 'Evaluate', 'length') as bar:
+    by_turn = [
+      accuracies_of(of_turn(params, turn), bar).reshape(
+        num_devices, -1, len(lengths)
+      )
+      for turn in range(num_turns)
+    ]
+  return np.stack(by_turn, axis=1).reshape(num_runs, -1)
+
+
+def make_test(
+  experiment: config_lib.Experiment,
+  task: task_lib.GeneralizationTask,
+  source: data.Source,
+  model: models.Model,
+  mesh: jax.sharding.Mesh,
+  width: int,
+  min_length: int = 1,
+) -> Callable[..., jax.Array]:
+  """Returns the test of a bucket.
+
+  Args:
+    experiment: What to test.
+    task: Its task.
+    source: Of its test strings.
+    model: Its model.
+    mesh: Of `devices.make_mesh`.
+    width: What strings are padded to.
+    min_length: No string of the bucket is shorter.
+
+  Returns:
+    f(params, shared, length, host data) -> accuracies [R], with parameters and
+    what they share [R, ...].
+  """
+  num_parts = _num_parts(experiment.range_test_batch_size, model.sub_batch_size)
+
+  def accuracy_of(params, shared, length, host_data):
+    rng = jax.random.fold_in(jax.random.key(_TEST_SEED), length)
+    batch = devices.divided(mesh, source.batch(rng, host_data, width))
+
+    def of_run(params, shared):
+      def count_right(part):
+        tokens, target = part
+        logits = model.apply(
+          params,
+          tokens,
+          target,
+          shared=shared,
+          is_test=True,
+          min_length=min_length,
+        )
+        return training.count_right(task, logits, target)
+
+      parts = jax.tree.map(
+        lambda x: x.reshape(num_parts, -1, *x.shape[1:]), batch
+      )
+      num_right, num_counted = jax.lax.map(count_right, parts)
+      return num_right.sum() / jnp.maximum(num_counted.sum(), 1)
+
+    return jax.vmap(of_run, spmd_axis_name='run')(params, shared)
+
+  return accuracy_of
+
+
+def _num_parts(batch_size: int, sub_batch_size: int | None) -> int:
+  """Returns the least number of equal parts that are small enough."""
+  if sub_batch_size is None:
+    return 1
+  num_parts = -(-batch_size // sub_batch_size)
+  while batch_size % num_parts:
+    num_parts += 1
+  return num_parts
+
+
+def score(accuracies: Sequence[float], training_length: int) -> float | None:
+  """Returns the mean accuracy on lengths beyond the training lengths.
+
+  The mean is over training_length + 1 .. the longest, both included
+  (Deletang et al., 2023, section 5); None where there is none.
+
+  Args:
+    accuracies: Of lengths 1, 2, ...
+    training_length: The longest training string.
+  """
+  beyond = accuracies[training_length:]
+  return float(np.mean(beyond)) if len(beyond) else None

@@ -1,0 +1,147 @@
+"""What a run leaves for people: a table, CSV, JSON, and a picture."""
+
+import csv
+import dataclasses
+import io
+import json
+import os
+from typing import Any
+
+from matplotlib import figure as figure_lib
+import numpy as np
+
+from experiments.engine import files, pictures
+from experiments.formal import builders, range_evaluation
+from experiments.formal import config as config_lib
+
+NAME = 'range_evaluation'
+
+
+def summarize(accuracies: np.ndarray, training_length: int) -> dict[str, Any]:
+  """Returns the numbers of one run's range evaluation.
+
+  Args:
+    accuracies: Of lengths 1, 2, ...
+    training_length: The longest training string.
+
+  Returns:
+    `training_lengths`: mean accuracy on them; `score`: mean beyond them, None
+    without any; `worst_length` and `worst_accuracy` over all lengths (the
+    shortest of the worst).
+  """
+  worst = int(np.argmin(accuracies))
+  return {
+    'training_lengths': float(np.mean(accuracies[:training_length])),
+    'score': range_evaluation.score(accuracies, training_length),
+    'worst_length': worst + 1,
+    'worst_accuracy': float(accuracies[worst]),
+  }
+
+
+def table(
+  experiment: config_lib.Experiment, summary: dict[str, Any], chance: float
+) -> str:
+  """Returns the table that ends a run."""
+  trained = min(longest_trained(experiment), experiment.max_range_test_length)
+  rows = [(f'accuracy, lengths 1..{trained}', summary['training_lengths'])]
+  if summary['score'] is not None:
+    beyond = f'{trained + 1}..{experiment.max_range_test_length}'
+    rows.append((f'accuracy, lengths {beyond} (score)', summary['score']))
+  worst = f'worst accuracy, at length {summary["worst_length"]}'
+  rows.append((worst, summary['worst_accuracy']))
+  rows.append(('chance, a uniform guess', chance))
+  return named_values(_title(experiment), rows)
+
+
+def named_values(title: str, rows: list[tuple[str, Any]]) -> str:
+  """Returns a title and named values, one a line."""
+  width = max(len(title) - 8, *(len(name) for name, _ in rows))
+  lines = [title, '-' * (width + 8)]
+  for name, value in rows:
+    shown = f'{value:.4f}' if isinstance(value, float) else str(value)
+    lines.append(f'{name:{width}}  {shown}')
+  return '\n'.join(lines)
+
+
+def save(
+  experiment: config_lib.Experiment,
+  accuracies: np.ndarray,
+  chance: float,
+  folder: str,
+) -> dict[str, Any]:
+  """Writes `range_evaluation.csv`, `.json` and `.png` into a folder.
+
+  Args:
+    experiment: What was evaluated.
+    accuracies: Of lengths 1, 2, ...
+    chance: Accuracy of a guess, drawn as a line.
+    folder: Where to.
+
+  Returns:
+    What `summarize` returns.
+  """
+  summary = summarize(accuracies, longest_trained(experiment))
+  lengths = range(1, len(accuracies) + 1)
+  text = io.StringIO()
+  writer = csv.writer(text, lineterminator='\n')
+  writer.writerow(['length', 'accuracy'])
+  writer.writerows(zip(lengths, accuracies.tolist(), strict=True))
+  contents = {
+    'summary': summary,
+    'chance': chance,
+    'accuracy': dict(zip(lengths, accuracies.tolist(), strict=True)),
+    'experiment': dataclasses.asdict(experiment),
+    'environment': config_lib.environment(),
+  }
+  picture = _picture(experiment, accuracies, chance)
+  path = os.path.join(folder, NAME)
+  files.write_atomically(path + '.csv', text.getvalue())
+  files.write_atomically(path + '.json', json.dumps(contents, indent=2) + '\n')
+  files.write_atomically(path + '.png', picture)
+  return summary
+
+
+def longest_trained(experiment: config_lib.Experiment) -> int:
+  """Returns the longest training string's length."""
+  curriculum = builders.make_curriculum(experiment)
+  return curriculum.bounds(experiment.training_steps)[1]
+
+
+def _title(experiment: config_lib.Experiment) -> str:
+  """Returns what was trained on what."""
+  task = config_lib.task_title(experiment)
+  params = ', '.join(f'{k} = {v}' for k, v in experiment.task_params.items())
+  made = '' if experiment.training_steps else 'compiled '
+  return f'{made}{experiment.architecture} on {task}' + (
+    params and f' ({params})'
+  )
+
+
+def _picture(
+  experiment: config_lib.Experiment, accuracies: np.ndarray, chance: float
+) -> bytes:
+  """Returns a PNG of accuracy against length."""
+  figure = figure_lib.Figure(figsize=(7, 3.5), layout='constrained')
+  axes = figure.subplots()
+  trained = min(longest_trained(experiment), len(accuracies))
+  if experiment.training_steps:
+    axes.axvspan(
+      0.5, trained + 0.5, color='0.85', label=f'trained on up to {trained}'
+    )
+  axes.axhline(chance, color='0.4', linestyle=':', label='chance')
+  axes.plot(
+    range(1, len(accuracies) + 1),
+    accuracies,
+    color=pictures.COLOURS['blue'],
+    marker='.' if len(accuracies) == 1 else None,
+    label=experiment.architecture,
+  )
+  axes.set(
+    title=_title(experiment),
+    xlabel='length of the string',
+    ylabel='accuracy',
+    xlim=(0.5, len(accuracies) + 0.5),
+    ylim=(0, 1.05),
+  )
+  axes.legend(loc='best')
+  return pictures.png(figure)

@@ -1,0 +1,139 @@
+"""A whole experiment: train, evaluate on every length, report."""
+
+import os
+
+import chex
+
+from experiments.engine import checkpoints, devices, files, progress
+from experiments.formal import (
+  builders,
+  data,
+  models,
+  range_evaluation,
+  report,
+  training,
+)
+from experiments.formal import config as config_lib
+from tasks import task as task_lib
+
+
+def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
+  """Runs an experiment in its folder, prints its table and its plot's path.
+
+  Run again, it goes on where it stopped.
+
+  Args:
+    experiment: What to run.
+    workdir: The folder for all output; made if it does not exist.
+
+  Raises:
+    ValueError: If the experiment is impossible, or the folder holds another.
+    training.DivergedError: If the loss is not finite.
+    training.StoppedError: If a signal came; all is saved.
+    OSError: If a file cannot be written, no checkpoint can be read, or another
+      process is using the folder.
+  """
+  if not experiment.training_steps:
+    raise ValueError('training_steps must be at least 1, got 0.')
+
+  def make():  # What is impossible fails now, or never.
+    builders.make_curriculum(experiment)
+    task, model = builders.make_task_and_model(experiment)
+    data.check(task, experiment.sequence_length)
+    return task, model
+
+  task, model = devices.on_all(make)
+  devices.check_alike(repr((experiment, os.path.abspath(workdir))))
+  with files.locked(workdir):
+    config_lib.claim_workdir(experiment, workdir)
+    state = training.train(experiment, workdir, task, model)
+    _evaluate_and_report(experiment, task, model, state.params, workdir)
+
+
+def load(
+  workdir: str,
+) -> tuple[
+  config_lib.Experiment,
+  task_lib.GeneralizationTask,
+  models.Model,
+  chex.ArrayTree,
+]:
+  """Returns a trained experiment, its task and model, and its parameters.
+
+  The parameters are of the newest good checkpoint, [R, ...].
+
+  Raises:
+    ValueError: If the folder holds no experiment.
+    OSError: If it has no good checkpoint.
+  """
+  experiment = config_lib.load(workdir)
+  task, model = builders.make_task_and_model(experiment)
+  params = _load_params(workdir, experiment, model)
+  return experiment, task, model, params
+
+
+def _load_params(
+  workdir: str,
+  experiment: config_lib.Experiment,
+  model: models.Model,
+) -> chex.ArrayTree:
+  runs = config_lib.load_runs(workdir)
+  if len(runs) > 1:
+    rate, seed, _ = runs[0]
+    progress.say(
+      f'{workdir} holds {len(runs)} runs, the first of learning rate {rate:g}'
+      f' and seed {seed}.'
+    )
+  like = training.state_shapes(experiment, model, len(runs)).params
+  _, params = checkpoints.load(workdir, like, experiment.training_steps)
+  return params
+
+
+def evaluate(workdir: str, output_dir: str | None = None, **overrides) -> None:
+  """Evaluates a trained experiment from its newest checkpoint.
+
+  Args:
+    workdir: Its folder.
+    output_dir: Where to write; by default the workdir.
+    **overrides: Fields of the experiment to evaluate with other values, as
+      `max_range_test_length`, where not None. Their results need an
+      `output_dir` of their own.
+
+  Raises:
+    ValueError: If the folder holds no experiment, or a value is impossible.
+    OSError: If there is no good checkpoint.
+  """
+  trained = config_lib.load(workdir)
+  experiment = config_lib.replaced(trained, **overrides)
+  folder = output_dir or workdir
+  if experiment != trained and os.path.realpath(folder) == os.path.realpath(
+    workdir
+  ):
+    raise ValueError(
+      'Give an --output_dir: these results are not those of the experiment in'
+      f' {workdir}, whose own would be overwritten.'
+    )
+  task, model = builders.make_task_and_model(experiment)
+  if len(config_lib.load_runs(workdir)) > 1:
+    raise ValueError(
+      f'{workdir} holds the runs of a sweep; launch.report shows them.'
+    )
+  params = _load_params(workdir, trained, model)
+  files.make_folder(folder)  # Fails before the work, or never.
+  _evaluate_and_report(experiment, task, model, params, folder)
+
+
+def _evaluate_and_report(
+  experiment: config_lib.Experiment,
+  task: task_lib.GeneralizationTask,
+  model: models.Model,
+  params: chex.ArrayTree,
+  folder: str,
+) -> None:
+  accuracies = range_evaluation.evaluate(experiment, task, model, params)
+  if not devices.is_main():
+    return
+  chance = 1 / task.output_size
+  summary = report.save(experiment, accuracies[0], chance, folder)
+  print(report.table(experiment, summary, chance))
+  print(f'plot: {os.path.join(folder, report.NAME)}.png')

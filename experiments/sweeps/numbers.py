@@ -1,0 +1,236 @@
+"""What measured cells come to: the paper's Max and Avg, beside the paper's."""
+
+from collections.abc import Iterable, Sequence
+import dataclasses
+import json
+
+import numpy as np
+
+from experiments.formal import config as config_lib
+from experiments.formal import range_evaluation
+from experiments.sweeps import paper, presets, results
+
+# Shown in the table of the preset whose tasks it shares.
+_BESIDE = {'table1_extra': 'table1'}
+
+# Fields that runs of one cell differ in, or on which no result depends.
+_FREE_FIELDS = frozenset(
+  {
+    'learning_rate',
+    'seed',
+    'model_init_seed',
+    'log_every',
+    'checkpoint_every',
+    'smallest_bucket',
+  }
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Numbers:
+  """A cell's accuracy in one setting, in percent.
+
+  Attributes:
+    max: The best run's; None where the paper does not say.
+    avg: The mean over seeds at the best learning rate.
+    mean: The mean over all runs; None for the paper.
+    learning_rate: The best one, of the highest mean over its seeds; None for
+      the paper.
+  """
+
+  max: float | None
+  avg: float
+  mean: float | None = None
+  learning_rate: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+  """One number of a table, measured or not.
+
+  Attributes:
+    preset: The preset's name.
+    cell: Its cell.
+    test: The name of one of the cell's tests.
+    setting: `paper.SAME_LENGTH` or `paper.EXTRAPOLATION`.
+    ours: What was measured, or None.
+    paper: What the paper reports, or None.
+    result: What `ours` comes from, or None.
+  """
+
+  preset: str
+  cell: presets.Cell
+  test: str
+  setting: str
+  ours: Numbers | None
+  paper: Numbers | None
+  result: results.Result | None
+
+
+def tables(measured: Iterable[results.Result]) -> dict[str, list[Entry]]:
+  """Returns the tables of which at least one cell is measured.
+
+  Args:
+    measured: Results of different cells.
+
+  Returns:
+    By preset, an entry for each of its numbers, missing ones too, task by task.
+    Those of `table1_extra` are in `table1`.
+
+  Raises:
+    ValueError: If a result is not of a preset's cell.
+  """
+  by_cell = {(r.preset, r.task, r.model): r for r in measured}
+  known = {
+    (name, cell.task, cell.model): cell
+    for name, preset in presets.PRESETS.items()
+    for cell in presets.cells(preset)
+  }
+  for key, result in by_cell.items():
+    if key not in known:
+      raise ValueError(f'No preset has the cell {"/".join(key)}.')
+    for test in result.accuracy:
+      if test not in known[key].tests:
+        raise ValueError(f'The cell {"/".join(key)} has no test {test!r}.')
+  found = {name for name, _, _ in by_cell}
+  # The paper's cells are shown, if missing, wherever ours are.
+  shown = found | {_BESIDE[name] for name in found if name in _BESIDE}
+  by_table: dict[str, list[Entry]] = {}
+  for name in presets.PRESETS:
+    if name not in shown:
+      continue
+    entries = by_table.setdefault(_BESIDE.get(name, name), [])
+    for key, cell in known.items():
+      if key[0] == name:
+        entries.extend(_entries(name, cell, by_cell.get(key)))
+  return by_table
+
+
+def _entries(
+  preset: str, cell: presets.Cell, result: results.Result | None
+) -> list[Entry]:
+  entries = []
+  for test in cell.tests:
+    # Only the table of named tests asks for the training length.
+    settings = (paper.SAME_LENGTH,) if test else ()
+    for setting in (*settings, paper.EXTRAPOLATION):
+      is_measured = result is not None and test in result.accuracy
+      entries.append(
+        Entry(
+          preset,
+          cell,
+          test,
+          setting,
+          measure(result, test, setting) if is_measured else None,
+          _published(preset, cell, test, setting),
+          result if is_measured else None,
+        )
+      )
+  return entries
+
+
+def _published(
+  preset: str, cell: presets.Cell, test: str, setting: str
+) -> Numbers | None:
+  table = presets.PRESETS[preset].paper
+  if table == 1:
+    return Numbers(*paper.TABLE_1[cell.task, cell.model])
+  if table == 2:
+    return Numbers(None, paper.TABLE_2[cell.model, setting, test])
+  return None
+
+
+def measure(result: results.Result, test: str, setting: str) -> Numbers:
+  """Returns Max and Avg as Chi et al. (2023) define them, and the overall mean.
+
+  A run's score is its mean accuracy on lengths training_length + 1 .. longest,
+  both included, or its accuracy at training_length (captions of tables 1, 2).
+  Max is over all runs, Avg over the seeds of the best learning rate (section
+  5.1). Diverged runs count, with the parameters they were frozen with.
+  """
+  scores = _scores(result, test, setting)
+  rate = best_learning_rate(result, test, setting)
+  return Numbers(
+    max=float(scores.max()),
+    avg=float(scores[runs_at(result, rate)].mean()),
+    mean=float(scores.mean()),
+    learning_rate=rate,
+  )
+
+
+def _scores(result: results.Result, test: str, setting: str) -> np.ndarray:
+  """Returns each run's score in percent, [R]."""
+  accuracy_RxT = np.array(result.accuracy[test])
+  if setting == paper.SAME_LENGTH:
+    return 100 * accuracy_RxT[:, result.training_length - 1]
+  scores = [
+    range_evaluation.score(accuracy_T, result.training_length)
+    for accuracy_T in accuracy_RxT
+  ]
+  return 100 * np.array(scores)
+
+
+def best_learning_rate(
+  result: results.Result, test: str, setting: str
+) -> float:
+  """Returns that of the highest mean over its seeds; the lowest of equals."""
+  scores = _scores(result, test, setting)
+  return max(
+    learning_rates(result),
+    key=lambda rate: scores[runs_at(result, rate)].mean(),
+  )
+
+
+def learning_rates(result: results.Result) -> list[float]:
+  """Returns a result's learning rates, ascending."""
+  return sorted({run['learning_rate'] for run in result.runs})
+
+
+def runs_at(result: results.Result, learning_rate: float) -> list[int]:
+  """Returns which runs have a learning rate."""
+  return [
+    i
+    for i, run in enumerate(result.runs)
+    if run['learning_rate'] == learning_rate
+  ]
+
+
+def diverged(result: results.Result) -> list[dict]:
+  """Returns the runs that diverged."""
+  return [run for run in result.runs if run['diverged_at'] is not None]
+
+
+def differences(
+  result: results.Result, cell: presets.Cell, where: str = 'preset'
+) -> list[str]:
+  """Returns how a result was made otherwise than a cell says.
+
+  Args:
+    result: What was measured.
+    cell: The cell.
+    where: Where the cell stands, for the texts.
+
+  Returns:
+    One text for each difference, as `training_steps 1000 (preset: 100000)`.
+  """
+  # As a result has it, which went through JSON.
+  wanted = json.loads(json.dumps(dataclasses.asdict(cell.experiment)))
+  # A field that is newer than a result is what it always was: its default.
+  had = dataclasses.asdict(config_lib.Experiment()) | result.experiment
+  texts = [
+    f'{name} {had[name]} ({where}: {wanted.get(name)})'
+    for name in sorted(had.keys() - _FREE_FIELDS)
+    if had[name] != wanted.get(name)
+  ]
+  runs = [(run['learning_rate'], run['seed']) for run in result.runs]
+  if sorted(runs) != sorted(cell.runs):
+    texts.append(f'{_spelled(runs)} ({where}: {_spelled(cell.runs)})')
+  return texts
+
+
+def _spelled(runs: Sequence[tuple[float, int]]) -> str:
+  rates, seeds = (sorted(set(values)) for values in zip(*runs, strict=True))
+  return (
+    f'{len(runs)} runs of learning rates {", ".join(f"{r:g}" for r in rates)}'
+    f' and seeds {", ".join(map(str, seeds))}'
+  )

@@ -1,0 +1,171 @@
+"""Pictures of measured cells: accuracy against length, and training curves."""
+
+from collections.abc import Mapping
+
+from matplotlib import colormaps, ticker
+from matplotlib import figure as figure_lib
+import numpy as np
+
+from experiments.engine import pictures
+from experiments.sweeps import numbers, paper, results
+
+_COLOURS = pictures.COLOURS
+# By model of `presets`; told apart without colour too.
+STYLES = {
+  'rnn': {'color': _COLOURS['vermilion'], 'linestyle': '-', 'marker': 's'},
+  'transformer': {'color': _COLOURS['purple'], 'linestyle': ':', 'marker': '^'},
+  'regular_gpt_c2': {
+    'color': _COLOURS['blue'],
+    'linestyle': '--',
+    'marker': 'o',
+  },
+  'regular_gpt_c3': {
+    'color': _COLOURS['green'],
+    'linestyle': '-.',
+    'marker': 'D',
+  },
+  'regular_gpt_c2_extra': {
+    'color': _COLOURS['black'],
+    'linestyle': (0, (1, 1)),
+    'marker': 'v',
+  },
+  'regular_gpt_c3_extra': {
+    'color': _COLOURS['orange'],
+    'linestyle': (0, (5, 1)),
+    'marker': 'P',
+  },
+}
+_LINESTYLES = ('-', '--', ':')
+_NUM_MARKERS = 10
+_DPI = 110
+
+
+def accuracy(
+  title: str, cells: Mapping[str, results.Result], test: str
+) -> bytes:
+  """Returns a PNG of accuracy against length, a line for each model.
+
+  Args:
+    title: The picture's.
+    cells: Results by the model's name in the picture; not empty.
+    test: Which of their tests.
+  """
+  figure = figure_lib.Figure(figsize=(8, 3.6), layout='constrained')
+  axes = figure.subplots()
+  trained = max(result.training_length for result in cells.values())
+  longest = max(len(result.accuracy[test][0]) for result in cells.values())
+  axes.axvspan(
+    0.5, trained + 0.5, color='0.88', label=f'trained on (1..{trained})'
+  )
+  for i, (model, result) in enumerate(cells.items()):
+    rate = numbers.best_learning_rate(result, test, paper.EXTRAPOLATION)
+    runs = numbers.runs_at(result, rate)
+    percent_SxT = 100 * np.array(result.accuracy[test])[runs]
+    num_lengths = percent_SxT.shape[1]
+    lengths = range(1, num_lengths + 1)
+    style = STYLES[result.model]
+    every = max(1, num_lengths // _NUM_MARKERS)
+    axes.fill_between(
+      lengths,
+      percent_SxT.min(axis=0),
+      percent_SxT.max(axis=0),
+      color=style['color'],
+      alpha=0.2,
+      linewidth=0,
+    )
+    axes.plot(
+      lengths,
+      percent_SxT.mean(axis=0),
+      **style,
+      linewidth=1.3,
+      markersize=5,
+      # Lines that cover each other still show their markers.
+      markevery=(i * every // len(cells), every),
+      label=f'{model}, learning rate {rate:g}, {_seeds(len(runs))}',
+    )
+  chance = 100 * next(iter(cells.values())).chance
+  axes.axhline(
+    chance, color='0.4', linewidth=0.8, label=f'chance ({chance:.0f}%)'
+  )
+  axes.set(
+    title=title,
+    xlabel='length of the string',
+    ylabel='accuracy, %',
+    xlim=(0.5, longest + 0.5),
+    ylim=(-2, 104),
+  )
+  figure.legend(loc='outside lower center', ncols=2, fontsize=8)
+  return pictures.png(figure, _DPI)
+
+
+def _seeds(number: int) -> str:
+  return f'{number} seed{"s" if number > 1 else ""}'
+
+
+def training(title: str, cells: Mapping[str, results.Result]) -> bytes:
+  """Returns a PNG of the training curves of every run, a column for each model.
+
+  Args:
+    title: The picture's.
+    cells: Results by the model's name in the picture; not empty.
+  """
+  figure = figure_lib.Figure(
+    figsize=(max(5, 0.8 + 2.6 * len(cells)), 4.4), layout='constrained'
+  )
+  axes = figure.subplots(
+    2, len(cells), sharex='col', sharey='row', squeeze=False
+  )
+  all_rates = sorted(
+    {
+      rate
+      for result in cells.values()
+      for rate in numbers.learning_rates(result)
+    }
+  )
+  # Ordered, as the rates are; from dark to light.
+  colors = colormaps['viridis'](np.linspace(0, 0.75, len(all_rates)))
+  labelled = {}
+  for column, (model, result) in enumerate(cells.items()):
+    steps = result.curves['step']
+    for row, (name, factor) in enumerate({'loss': 1, 'accuracy': 100}.items()):
+      ax = axes[row, column]
+      for run, values in zip(result.runs, result.curves[name], strict=True):
+        rate = run['learning_rate']
+        order = all_rates.index(rate)
+        (line,) = ax.plot(
+          steps,
+          factor * np.array(values, float),
+          color=colors[order],
+          linestyle=_LINESTYLES[order % len(_LINESTYLES)],
+          marker='.' if len(steps) == 1 else None,
+          linewidth=1,
+        )
+        labelled[f'learning rate {rate:g}'] = line
+        if run['diverged_at'] is not None:
+          (cross,) = ax.plot(
+            run['diverged_at'],
+            0.04,
+            transform=ax.get_xaxis_transform(),
+            color=colors[order],
+            marker='X',
+            markersize=8,
+            linestyle='none',
+          )
+          labelled[f'diverged, learning rate {rate:g}'] = cross
+    axes[0, column].set_title(model, fontsize=9)
+    axes[1, column].set_xlabel('training step')
+    axes[1, column].xaxis.set_major_formatter(ticker.EngFormatter(sep=''))
+  # A run that diverges does not flatten the others.
+  axes[0, 0].set_yscale('symlog', linthresh=1e-3)
+  axes[0, 0].set_ylim(bottom=0)
+  axes[0, 0].set_ylabel('loss, nats')
+  axes[1, 0].set(ylabel='training accuracy, %', ylim=(-2, 104))
+  figure.suptitle(title, fontsize=11)
+  figure.legend(
+    labelled.values(),
+    labelled.keys(),
+    loc='outside lower center',
+    ncols=3 if len(cells) > 1 else 2,
+    fontsize=8,
+  )
+  return pictures.png(figure, _DPI)

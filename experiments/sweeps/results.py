@@ -1,0 +1,238 @@
+"""A measured cell as one small JSON file, the unit that reports are made of."""
+
+from collections.abc import Iterator, Sequence
+import dataclasses
+import datetime
+import json
+import math
+import os
+import typing
+from typing import Any
+
+import numpy as np
+
+from experiments.engine import files
+from experiments.formal import config as config_lib
+from experiments.sweeps import presets
+
+# Points of a training curve that are kept.
+_MAX_CURVE_POINTS = 100
+_DIGITS = 4
+
+# Folder of the results, in a workdir.
+FOLDER = 'results'
+# Folder in a folder of results that holds those of language models.
+LANGUAGE = 'language'
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+  """What a cell gave.
+
+  Attributes:
+    preset: The preset's name.
+    task: The task's name in the preset.
+    model: The model's name in the preset.
+    experiment: Of the cell's first run, as a dict.
+    runs: One dict a run: `learning_rate`, `seed`, and `diverged_at`, the step
+      at which it diverged and was frozen, or None.
+    training_length: The longest training string.
+    chance: Accuracy of a uniform guess.
+    accuracy: By test, then by run: accuracy at lengths 1, 2, ...
+    curves: Training curves: `step`, a list; `loss` (nats) and `accuracy`, a
+      list for each run.
+    wall_time_s: Seconds of `training` and of `evaluation`, of all runs
+      together, compilation included; without the last part of a process that
+      was killed.
+    date: Of the measurement, as 2023-05-05.
+    environment: Versions, device and commit of the process that finished it.
+  """
+
+  preset: str
+  task: str
+  model: str
+  experiment: dict[str, Any]
+  runs: list[dict[str, Any]]
+  training_length: int
+  chance: float
+  accuracy: dict[str, list[list[float]]]
+  curves: dict[str, list]
+  wall_time_s: dict[str, float]
+  date: str
+  environment: dict[str, Any]
+
+
+def make(
+  preset: str,
+  cell: presets.Cell,
+  diverged_at: Sequence[int],
+  training_length: int,
+  chance: float,
+  accuracy: dict[str, np.ndarray],
+  metrics: Sequence[dict[str, float]],
+  wall_time_s: dict[str, float],
+) -> Result:
+  """Returns the result of a cell that has just been measured.
+
+  Args:
+    preset: The preset's name.
+    cell: The cell.
+    diverged_at: Of each run, -1 for none.
+    training_length: The longest training string.
+    chance: Accuracy of a uniform guess.
+    accuracy: By test, [R, lengths].
+    metrics: Rows of `metrics.read`.
+    wall_time_s: Seconds of training and of evaluation.
+  """
+  return Result(
+    preset=preset,
+    task=cell.task,
+    model=cell.model,
+    experiment=dataclasses.asdict(cell.experiment),
+    runs=[
+      {
+        'learning_rate': learning_rate,
+        'seed': seed,
+        'diverged_at': None if step < 0 else int(step),
+      }
+      for (learning_rate, seed), step in zip(
+        cell.runs, diverged_at, strict=True
+      )
+    ],
+    training_length=training_length,
+    chance=chance,
+    accuracy={
+      name: np.round(values.astype(float), _DIGITS).tolist()
+      for name, values in accuracy.items()
+    },
+    curves=_curves(metrics, len(cell.runs)),
+    wall_time_s={k: round(v, 1) for k, v in wall_time_s.items()},
+    date=datetime.date.today().isoformat(),
+    environment=config_lib.environment(),
+  )
+
+
+def _curves(
+  metrics: Sequence[dict[str, float]], num_runs: int
+) -> dict[str, list]:
+  steps = sorted({row['step'] for row in metrics})
+  stride = -(-len(steps) // _MAX_CURVE_POINTS) or 1
+  # The last step is always among them.
+  steps = steps[::-1][::stride][::-1]
+  at = {(row['step'], row['run']): row for row in metrics}
+  curves: dict[str, list] = {'step': steps}
+  for name in ('loss', 'accuracy'):
+    curves[name] = [
+      [
+        round(at[step, run][name], _DIGITS) if (step, run) in at else None
+        for step in steps
+      ]
+      for run in range(num_runs)
+    ]
+  return curves
+
+
+def path(folder: str, preset: str, cell: presets.Cell) -> str:
+  """Returns where a cell's result lies in a folder of results."""
+  return os.path.join(folder, preset, cell.task, f'{cell.model}.json')
+
+
+def save(result: Result, file: str) -> None:
+  """Writes a result, whole or not at all; makes the folder."""
+  files.make_folder(os.path.dirname(file))
+  # A line a field: what changed can be seen.
+  lines = [
+    f'{json.dumps(name)}: {json.dumps(value)}'
+    for name, value in dataclasses.asdict(result).items()
+  ]
+  text = '{\n' + ',\n'.join(lines) + '\n}\n'
+  files.write_atomically(file, text)
+
+
+def load(file: str) -> Result:
+  """Reads a result.
+
+  Raises:
+    ValueError: If it cannot be read, or is not the result of a cell.
+  """
+  try:
+    with open(file, encoding='utf-8') as f:
+      result = Result(**json.load(f))
+    _check(result)
+    return result
+  except (
+    OSError,
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+  ) as error:
+    raise ValueError(f'Cannot read the result {file}: {error}') from error
+
+
+def _check(result: Result) -> None:
+  """Refuses types, shapes and values that no measurement gives."""
+  for field in dataclasses.fields(result):
+    kind = typing.get_origin(field.type) or field.type
+    kinds = (int, float) if kind is float else kind
+    if not isinstance(getattr(result, field.name), kinds):
+      raise ValueError(f'its {field.name} is not of type {kind.__name__}.')
+  num_runs = len(result.runs)
+  if not (num_runs and result.accuracy and result.training_length > 0):
+    raise ValueError('it has no runs, accuracy or training length.')
+  for run in result.runs:
+    step = run['diverged_at']
+    if not (
+      0 < run['learning_rate'] < math.inf
+      and isinstance(run['seed'], int)
+      and (step is None or (isinstance(step, int) and step >= 0))
+    ):
+      raise ValueError(f'it has a run {run}.')
+  if not 0 <= result.chance <= 1:
+    raise ValueError(f'its chance is {result.chance}.')
+  for name, seconds in result.wall_time_s.items():
+    if not 0 <= seconds < 1e9:
+      raise ValueError(f'its wall time of {name} is {seconds} s.')
+  for test, values in result.accuracy.items():
+    array = np.array(values, float)
+    if (
+      array.shape[:1] != (num_runs,)
+      or array.ndim != 2
+      or array.shape[1] <= result.training_length
+    ):
+      raise ValueError(
+        f'its accuracy {test!r} is not of {num_runs} runs on lengths beyond'
+        f' {result.training_length}.'
+      )
+    if not ((array >= 0) & (array <= 1)).all():
+      raise ValueError(f'its accuracy {test!r} leaves 0..1.')
+  shape = (num_runs, len(result.curves['step']))
+  for name in ('loss', 'accuracy'):
+    # None, where a run has diverged, is NaN.
+    if np.array(result.curves[name], float).shape != shape:
+      raise ValueError(f'its training curve {name!r} is not {shape}.')
+
+
+def load_all(folder: str) -> Iterator[Result]:
+  """Yields every result below a folder, in the order of their paths.
+
+  Raises:
+    ValueError: If a JSON file is no result, or that of another path's cell.
+  """
+  for parent, folders, names in os.walk(folder):
+    folders.sort()
+    if parent == folder and LANGUAGE in folders:
+      folders.remove(LANGUAGE)
+    for name in sorted(names):
+      if name.endswith('.json'):
+        file = os.path.join(parent, name)
+        result = load(file)
+        cell = (result.preset, result.task, f'{result.model}.json')
+        if os.path.relpath(file, folder) != os.path.join(*cell):
+          raise ValueError(
+            f'{file} holds the result of {os.path.join(*cell)}; it is in the'
+            ' wrong place.'
+          )
+        yield result

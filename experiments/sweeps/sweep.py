@@ -1,0 +1,234 @@
+"""A preset's cells, one after another: train, evaluate, keep the result."""
+
+from collections.abc import Sequence
+import dataclasses
+import math
+import os
+import time
+
+from experiments.engine import clock, devices, files, metrics, progress
+from experiments.formal import builders, range_evaluation, report, training
+from experiments.formal import config as config_lib
+from experiments.sweeps import numbers, presets, results
+
+
+def narrowed(
+  preset: presets.Preset,
+  tasks: Sequence[str] | None = None,
+  models: Sequence[str] | None = None,
+  learning_rates: Sequence[float] | None = None,
+  seeds: Sequence[int] | None = None,
+  training_steps: int | None = None,
+) -> presets.Preset:
+  """Returns a preset with less or other in it; what is None stays.
+
+  Raises:
+    ValueError: If it has no such task or model, or nothing is left.
+  """
+  given = {
+    'tasks': tasks,
+    'models': models,
+    'learning_rates': learning_rates,
+    'seeds': seeds,
+  }
+  for name, values in given.items():
+    if values is not None and not values:
+      raise ValueError(f'{name} must not be empty.')
+    if values is not None and len(set(values)) < len(values):
+      raise ValueError(f'{name} must differ, got {list(values)}.')
+
+  def chosen(kind, wanted, known):
+    for name in wanted or ():
+      if name not in known:
+        raise ValueError(
+          f'The preset has no {kind} {name!r}; it has {", ".join(known)}.'
+        )
+    return {name: known[name] for name in wanted or known}
+
+  base = dict(preset.base)
+  if training_steps is not None:
+    base['training_steps'] = training_steps
+  return dataclasses.replace(
+    preset,
+    base=base,
+    tasks=chosen('task', tasks, preset.tasks),
+    models=chosen('model', models, preset.models),
+    learning_rates=learning_rates or preset.learning_rates,
+    seeds=seeds or preset.seeds,
+  )
+
+
+def part_of(cells: Sequence[presets.Cell], part: str) -> Sequence[presets.Cell]:
+  """Returns one of several equal shares of the cells.
+
+  Args:
+    cells: All of them.
+    part: As 2/4, the second of four.
+
+  Raises:
+    ValueError: If it is written otherwise.
+  """
+  try:
+    index, number = (int(text) for text in part.split('/'))
+  except ValueError:
+    index = number = 0
+  if not 1 <= index <= number:
+    raise ValueError(f'part must be as 1/4, 2/4, 3/4 or 4/4, got {part!r}.')
+  # In one piece: models take turns in the list, and cost very unlike time.
+  first, last = (len(cells) * i // number for i in (index - 1, index))
+  return cells[first:last]
+
+
+def sweep(
+  name: str,
+  preset: presets.Preset,
+  workdir: str | None = None,
+  results_dir: str | None = None,
+  part: str = '1/1',
+  time_budget_s: float = math.inf,
+) -> bool:
+  """Measures the cells that have no result yet.
+
+  Run again, it goes on where it stopped.
+
+  Args:
+    name: Of the preset.
+    preset: Its cells are measured, in order.
+    workdir: Folder for what is in progress, made if it does not exist; by
+      default `runs/` and the preset's name.
+    results_dir: Folder for the results; by default `results` in the workdir.
+    part: Which share of the cells, as 1/1.
+    time_budget_s: Seconds after which to stop training; what is trained by
+      then is kept.
+
+  Returns:
+    Whether all cells of the part have a result.
+
+  Raises:
+    ValueError: If an experiment is impossible, or a folder holds another.
+    training.RunInterruptedError: If a signal came; all is saved.
+    OSError: If a file cannot be written, or another process is using a folder.
+  """
+  clock.check_limit('time_budget_s', time_budget_s)
+  stop_at = time.monotonic() + time_budget_s
+  workdir = workdir or os.path.join('runs', name)
+  in_workdir = os.path.join(workdir, results.FOLDER)
+  results_dir = results_dir or in_workdir
+  report_flags = f'--results={results_dir} --output_dir={workdir}'
+  if results_dir == in_workdir:
+    report_flags = f'--workdir={workdir}'
+  cells = part_of(presets.cells(preset), part)
+  if not cells:
+    progress.say(f'Part {part} has no cell.')
+    return True
+  devices.check_alike(
+    repr((name, cells, os.path.abspath(workdir), os.path.abspath(results_dir)))
+    + repr((part, time_budget_s))
+  )
+
+  def check():  # What is impossible fails now, or never.
+    for cell in cells:
+      builders.make_task_and_model(cell.experiment)
+      builders.make_curriculum(cell.experiment)
+      devices.make_mesh(len(cell.runs), cell.experiment.batch_size)
+
+  devices.on_all(check)
+  devices.from_main(lambda: files.make_folder(results_dir))
+  part_folder = os.path.join(workdir, f'part_{part.replace("/", "_of_")}')
+  with files.locked(part_folder):
+    waiting = [c for c in cells if not _has_result(name, c, results_dir)]
+    if len(waiting) < len(cells):
+      progress.say(
+        f'{len(cells) - len(waiting)} of {len(cells)} cells have results.'
+      )
+    steps_left = sum(cell.experiment.training_steps for cell in waiting)
+    for i, cell in enumerate(waiting, len(cells) - len(waiting) + 1):
+      if devices.largest(time.monotonic() > stop_at):
+        progress.say('The time is over. Run the same command again to go on.')
+        return False
+      progress.say(f'Cell {i} of {len(cells)}: {cell.name}')
+      steps_left -= cell.experiment.training_steps
+      try:
+        what = f'{i}/{len(cells)} {cell.name}'
+        _measure(name, cell, workdir, results_dir, stop_at, what, steps_left)
+      except training.OutOfTimeError as error:
+        progress.say(str(error))
+        return False
+  progress.say(
+    f'All have results. For the report: python -m launch.report {report_flags}'
+  )
+  return True
+
+
+def _has_result(name: str, cell: presets.Cell, results_dir: str) -> bool:
+  """Whether a cell is measured.
+
+  Raises:
+    ValueError: If what is measured is another experiment.
+  """
+  path = results.path(results_dir, name, cell)
+
+  def look():
+    if not os.path.exists(path):
+      return False
+    differing = numbers.differences(results.load(path), cell, 'here')
+    if differing:
+      raise ValueError(
+        f'{path} is of another experiment: {"; ".join(differing)}. Choose'
+        ' another folder for the results.'
+      )
+    return True
+
+  return bool(devices.from_main(look))
+
+
+def _measure(
+  name: str,
+  cell: presets.Cell,
+  workdir: str,
+  results_dir: str,
+  stop_at: float,
+  what: str,
+  steps_after: int,
+) -> None:
+  """Trains, evaluates and writes the result of one cell."""
+  experiment = cell.experiment
+  task, model = builders.make_task_and_model(experiment)
+  folder = os.path.join(workdir, 'cells', cell.task, cell.model)
+  runs = [(rate, seed, seed) for rate, seed in cell.runs]
+  with files.locked(folder):
+    config_lib.claim_workdir(experiment, folder, runs)
+    try:
+      with clock.running(folder):
+        state = training.train(
+          experiment, folder, task, model, runs, stop_at, what, steps_after
+        )
+    except training.DivergedError as error:
+      progress.say('Every run has diverged.')
+      state = error.state
+    start = time.perf_counter()
+    accuracies = {}
+    for test, params in cell.tests.items():
+      if test:
+        progress.say(f'Testing with {test}')
+      tested = dataclasses.replace(experiment, task_params=dict(params))
+      accuracies[test] = range_evaluation.evaluate(
+        tested, builders.make_task(tested), model, state.params
+      )
+    diverged_at = devices.fetch(state.diverged_at)
+    evaluation_s = time.perf_counter() - start
+
+    def write():
+      result = results.make(
+        name,
+        cell,
+        diverged_at,
+        report.longest_trained(experiment),
+        1 / task.output_size,
+        accuracies,
+        metrics.read(folder),
+        {'training': clock.seconds(folder), 'evaluation': evaluation_s},
+      )
+      results.save(result, results.path(results_dir, name, cell))
+
+    devices.from_main(write)

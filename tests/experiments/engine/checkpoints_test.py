@@ -1,0 +1,49 @@
+"""Checkpoints: what does not fit is refused."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from experiments.engine import checkpoints
+
+
+def _saved(folder, state):
+  kept = checkpoints.Checkpoints(folder)
+  kept.save(1, state)
+  return kept
+
+
+_A, _B = jnp.arange(3.0), jnp.ones((2, 2))
+
+
+@pytest.mark.parametrize(
+  ('saved', 'wanted'),
+  [
+    ({'a': _A}, {'a': _A, 'b': _B}),
+    ({'a': _A, 'b': _B}, {'a': _A}),
+    ({'a': _A}, {'a': _B}),
+    ({'a': _A}, {'b': _A}),
+  ],
+)
+def test_another_state_is_refused(saved, wanted, tmp_path):
+  kept = _saved(tmp_path, {'params': saved})
+  with pytest.raises(OSError, match='does not fit the experiment'):
+    kept.restore({'params': wanted})
+
+
+def test_parameters_are_read_alone(tmp_path):
+  _saved(tmp_path, {'params': {'a': _A}, 'optimizer': (_B, {'a': _A})}).close()
+  step, params = checkpoints.load(str(tmp_path), {'a': _A}, 1)
+  assert step == 1
+  assert params.keys() == {'a'} and (params['a'] == _A).all()
+
+
+@pytest.mark.parametrize('wanted', [{'a': _A, 'b': _B}, {'a': _B}])
+def test_other_parameters_are_refused(wanted, tmp_path):
+  _saved(tmp_path, {'params': {'a': _A}, 'optimizer': _B}).close()
+  wanted = jax.tree.map(
+    lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding),
+    wanted,
+  )
+  with pytest.raises(OSError, match='does not fit the experiment'):
+    checkpoints.load(str(tmp_path), wanted, 1)

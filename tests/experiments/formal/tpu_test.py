@@ -1,0 +1,65 @@
+"""The programs of every model can be compiled for TPU, from a CPU."""
+
+import dataclasses
+import functools
+
+import jax
+from jax import export
+import jax.numpy as jnp
+import pytest
+
+from experiments.engine import devices
+from experiments.formal import (
+  builders,
+  config,
+  data,
+  range_evaluation,
+  registries,
+  training,
+)
+
+_TINY = config.Experiment(embedding_dim=8, num_heads=2, sequence_length=40)
+_WIDTH = 40
+# With a single answer, and with an answer a symbol.
+_TASKS = ('parity_check', 'reverse_string')
+
+
+def _lowers(function, *args):
+  exported = export.export(jax.jit(function), platforms=['tpu'])(*args)
+  assert exported.platforms == ('tpu',)
+
+
+@pytest.mark.parametrize('task_name', _TASKS)
+@pytest.mark.parametrize('architecture', sorted(registries.MODEL_BUILDERS))
+def test_training_and_evaluation_lower_for_tpu(architecture, task_name):
+  params = {}
+  if not architecture.startswith(('transformer', 'regular')):
+    params['hidden_size'] = 8
+  elif architecture.startswith('transformer'):
+    params |= {'num_layers': 1, 'positional_encodings': 'RELATIVE'}
+  experiment = dataclasses.replace(
+    _TINY,
+    task=task_name,
+    architecture=architecture,
+    architecture_params=params,
+    max_extra_levels=2 * (architecture == 'regular_gpt'),
+  )
+  task, model = builders.make_task_and_model(experiment)
+  source = data.make_source(task, experiment.batch_size, [_WIDTH])
+  runs = training.make_runs([(1e-3, 0, 0), (1e-3, 1, 1)])
+  mesh = devices.make_mesh(2, experiment.batch_size)
+  step = training.make_step(experiment, task, source, model, mesh, _WIDTH)
+  state = jax.eval_shape(
+    lambda: training.init_state(experiment, model, [(1e-3, 0, 0)] * 2)
+  )
+  _lowers(step, state, runs, jnp.int32(_WIDTH))
+
+  shared = jax.eval_shape(
+    jax.vmap(functools.partial(model.share, num_symbols=10**6, num_runs=2)),
+    state.params,
+  )
+  source = data.make_source(task, experiment.range_test_batch_size, [_WIDTH])
+  test = range_evaluation.make_test(
+    experiment, task, source, model, mesh, _WIDTH
+  )
+  _lowers(test, state.params, shared, jnp.int32(_WIDTH), jnp.int32(_WIDTH))

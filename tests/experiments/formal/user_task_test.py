@@ -1,0 +1,204 @@
+"""Plugging in: users' own tasks, regular expressions and automata."""
+
+import dataclasses
+import itertools
+import json
+import re
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from experiments.engine import metrics
+from experiments.formal import builders, config, data, describe, run, training
+
+_MODULE = 'tests.experiments.formal.user_task'
+_TINY = config.Experiment(
+  task_module=_MODULE,
+  task='FirstSymbol',
+  embedding_dim=8,
+  num_heads=2,
+  sequence_length=5,
+  batch_size=4,
+  training_steps=6,
+  max_range_test_length=9,
+  range_test_batch_size=4,
+  log_every=2,
+  checkpoint_every=3,
+)
+
+
+@pytest.mark.parametrize(
+  ('task', 'architecture'),
+  [('FirstSymbol', 'regular_gpt'), ('Repeat', 'rnn')],
+)
+def test_a_benchmark_task_trains_unchanged(task, architecture, tmp_path):
+  experiment = dataclasses.replace(_TINY, task=task, architecture=architecture)
+  for name in ('first', 'second'):
+    run.train_and_evaluate(experiment, str(tmp_path / name))
+    np.random.seed(123)  # The task draws from it; we must not care.
+  lines = metrics.read(str(tmp_path / 'first'))
+  assert [line['step'] for line in lines] == [2, 4, 6]
+  assert lines == metrics.read(str(tmp_path / 'second'))
+  csv = 'range_evaluation.csv'
+  assert (tmp_path / 'first' / csv).read_text() == (
+    tmp_path / 'second' / csv
+  ).read_text()
+
+
+def test_resumed_user_task_goes_on_with_its_data(tmp_path, monkeypatch):
+  task, model = builders.make_task_and_model(_TINY)
+  expected = training.train(_TINY, str(tmp_path / 'whole'), task, model).params
+
+  class KilledError(Exception):
+    pass
+
+  write = metrics.Metrics.write
+
+  def killed_at_4(self, step, *args, **kwargs):
+    if step == 4:
+      raise KilledError
+    write(self, step, *args, **kwargs)
+
+  monkeypatch.setattr(metrics.Metrics, 'write', killed_at_4)
+  with pytest.raises(KilledError):
+    training.train(_TINY, str(tmp_path / 'killed'), task, model)
+  monkeypatch.undo()
+  actual = training.train(_TINY, str(tmp_path / 'killed'), task, model).params
+  chex.assert_trees_all_equal(actual, expected)
+
+
+def test_host_batches_are_padded_right_aligned():
+  task = builders.make_task(dataclasses.replace(_TINY, task='Repeat'))
+  source = data.make_source(task, 4, [3, 6])
+  ((width, (tokens, target)),) = source.stream([7], [(0, 4)])
+  assert width == 6
+  assert tokens.shape == (1, 4, 6)
+  assert target.shape == (1, 4, 7, 2)
+  assert (tokens[..., :2] == -1).all()
+  assert (tokens[..., 2:] >= 0).all()
+  np.testing.assert_array_equal(target[..., :2, :], 0)
+  np.testing.assert_array_equal(target[..., 2:6, :].argmax(-1), tokens[..., 2:])
+
+
+@pytest.mark.parametrize(
+  ('fields', 'message'),
+  [
+    ({'task': 'Third'}, 'FirstSymbol, Repeat'),
+    (
+      {
+        'task_module': '',
+        'task': 'parity_check',
+        'regex': '(01)*',
+        'task_params': {'p': 1},
+      },
+      'task_params',
+    ),
+    ({'task_module': 'tests.conftest'}, 'defines no task'),
+    ({'task_module': 'no.such_module'}, r'no\.such_module'),
+    ({'regex': '0*'}, 'only one'),
+  ],
+)
+def test_bad_task_modules(fields, message):
+  with pytest.raises(ValueError, match=message):
+    builders.make_task(dataclasses.replace(_TINY, **fields))
+
+
+def _regex_task(regex, alphabet='01', target='membership'):
+  return builders.make_task(
+    config.Experiment(regex=regex, alphabet=alphabet, target=target)
+  )
+
+
+@pytest.mark.parametrize(
+  ('regex', 'alphabet'), [('(01)*', '01'), ('(a|bc)*b?', 'abc')]
+)
+def test_regex_labels_are_pythons(regex, alphabet):
+  task = _regex_task(regex, alphabet)
+  for length in (1, 2, 3, 6):
+    strings = list(itertools.product(range(len(alphabet)), repeat=length))
+    answers = task.solve(jnp.array(strings))
+    for string, answer in zip(strings, answers, strict=True):
+      text = ''.join(alphabet[s] for s in string)
+      assert bool(answer) == bool(re.fullmatch(regex, text))
+
+
+def test_cycle_navigation_is_one_line():
+  table = {
+    'alphabet': ['-', '0', '+'],
+    'states': list('01234'),
+    'start': '0',
+    'accepting': ['0'],
+    'transitions': {
+      str(q): {'-': str((q - 1) % 5), '0': str(q), '+': str((q + 1) % 5)}
+      for q in range(5)
+    },
+  }
+  task = builders.make_task(config.Experiment(automaton=table, target='state'))
+  cycle = builders.make_task(config.Experiment(task='cycle_navigation'))
+  tokens = cycle.sample_tokens(jax.random.key(0), 50, 20, 25)
+  np.testing.assert_array_equal(task.solve(tokens), cycle.solve(tokens))
+  assert task.input_symbols == cycle.input_symbols
+
+
+@pytest.mark.parametrize(
+  ('fields', 'message'),
+  [
+    ({'regex': '(01'}, 'position 0'),
+    ({'regex': '012'}, "symbol '2' is not in the alphabet"),
+    ({'regex': '(0|1)*'}, 'nothing to learn'),
+    ({'automaton': {'alphabet': ['a']}}, 'states'),
+  ],
+)
+def test_bad_automata(fields, message):
+  with pytest.raises(ValueError, match=message) as caught:
+    builders.make_task(config.Experiment(**fields))
+  assert len(str(caught.value).splitlines()) == 1
+
+
+def test_describe_lists_every_task_and_shows_one():
+  listed = describe.list_tasks()
+  for name in ('parity_check', 'd_12', 'stack_manipulation', 'bucket_sort'):
+    assert f'  {name} ' in listed
+  page = describe.describe(config.Experiment(task='modular_arithmetic'))
+  assert 'modulo 5' in page
+  examples = re.findall(r'^  ([0-4+*-]+) -> (\d)$', page, re.MULTILINE)
+  assert len(examples) == 5
+  for expression, answer in examples:
+    assert eval(expression) % 5 == int(answer)
+  assert 'Chance level, a uniform guess: 0.2000' in page
+  assert 'Which symbol came first?' in describe.describe(_TINY)
+
+
+def test_automaton_survives_config_json(tmp_path):
+  experiment = config.Experiment(automaton={'alphabet': ['a'], 'states': ['x']})
+  config.claim_workdir(experiment, str(tmp_path))
+  assert config.load(str(tmp_path)) == experiment
+  json.loads((tmp_path / 'config.json').read_text())
+
+
+@pytest.mark.parametrize(
+  ('change', 'message'),
+  [
+    (lambda b: {**b, 'input': b['input'] * 0.5}, 'not one-hot'),
+    (lambda b: {**b, 'input': b['input'][:2]}, 'shape'),
+    (lambda b: {**b, 'output': b['output'][:, :-1]}, 'shape'),
+  ],
+)
+def test_wrong_batches_are_named(change, message):
+  task = builders.make_task(dataclasses.replace(_TINY, task='Repeat'))
+  sample = task.sample_batch
+  task.sample_batch = lambda *args: change(sample(*args))
+  source = data.make_source(task, 4, [8])
+  with pytest.raises(ValueError, match=f'Repeat.*{message}'):
+    next(source.stream([0], [(0, 5)]))
+
+
+def test_a_task_that_cannot_be_sampled_leaves_no_workdir(tmp_path, monkeypatch):
+  task_class = type(builders.make_task(_TINY))
+  monkeypatch.setattr(task_class, 'sample_batch', lambda *args: None)
+  with pytest.raises(ValueError, match=r'FirstSymbol\.sample_batch'):
+    run.train_and_evaluate(_TINY, str(tmp_path / 'run'))
+  assert not (tmp_path / 'run').exists()

@@ -1,0 +1,465 @@
+"""Reports: hand-computed numbers, nothing hidden, pages that stand alone."""
+
+import base64
+import csv
+import dataclasses
+import html.parser
+import io
+import pathlib
+import re
+
+import hypothesis
+from hypothesis import strategies as st
+from matplotlib import image
+import numpy as np
+import pytest
+
+from experiments.sweeps import numbers, paper, presets, results
+from experiments.sweeps import pictures as sweep_pictures
+from experiments.sweeps import report as sweep_report
+
+_REPOSITORY = pathlib.Path(__file__).parents[3]
+_HOSTILE = '<script>alert("1")</script> | a\nb & \\'
+
+
+def _cell(preset, name):
+  cells = presets.cells(presets.PRESETS[preset])
+  return next(cell for cell in cells if cell.name == name)
+
+
+def _result(
+  preset, name, accuracy, runs=None, training_steps=100_000, **fields
+):
+  """Returns a result; accuracy is [R, T] by test."""
+  cell = _cell(preset, name)
+  runs = runs or cell.runs
+  experiment = dataclasses.replace(
+    cell.experiment, training_steps=training_steps
+  )
+  curve = [[1.0, 0.5]] * len(runs)
+  made = results.Result(
+    preset=preset,
+    task=cell.task,
+    model=cell.model,
+    experiment=dataclasses.asdict(experiment),
+    runs=[
+      {'learning_rate': rate, 'seed': seed, 'diverged_at': None}
+      for rate, seed in runs
+    ],
+    training_length=cell.experiment.sequence_length,
+    chance=0.5,
+    accuracy={test: np.asarray(a).tolist() for test, a in accuracy.items()},
+    curves={'step': [1000, 2000], 'loss': curve, 'accuracy': curve},
+    wall_time_s={'training': 3723.4, 'evaluation': 61.0},
+    date='2023-05-05',
+    environment={
+      'python': '3.11.7',
+      'jax': '0.10.2',
+      'flax': '0.12.8',
+      'device': 'NVIDIA H100',
+      'num_devices': 2,
+      'git_commit': '0123456789abcdef',
+    },
+  )
+  return dataclasses.replace(made, **fields)
+
+
+def _accuracies(beyond):
+  """Returns [R, 500] of means `beyond` on 41..500, and of others elsewhere.
+
+  Were 41 or 500 left out, or 40 counted, the mean would be another.
+  """
+  accuracy_RxT = np.repeat(np.array(beyond)[:, None], 500, axis=1)
+  accuracy_RxT[:, :40] = 0.125
+  accuracy_RxT[:, 40] -= 0.1
+  accuracy_RxT[:, 499] -= 0.05
+  accuracy_RxT[:, 250] += 0.15
+  return accuracy_RxT
+
+
+# Rates 1e-4, 3e-4, 5e-4, three seeds each: their means are 0.6, 0.7, 0.5; the
+# best run is of the last.
+_BEYOND = [0.6, 0.5, 0.7, 0.75, 0.7, 0.65, 0.85, 0.3, 0.35]
+_FAITHFUL = _result(
+  'table1', 'parity_check/regular_gpt_c2', {'': _accuracies(_BEYOND)}
+)
+_EXTRA = _result(
+  'table1_extra',
+  'even_pairs/regular_gpt_c2_extra',
+  {'': _accuracies([0.85] * 9)},
+)
+_TABLE_2 = _result(
+  'table2',
+  'parity_check/transformer',
+  {
+    f'p={p}': np.concatenate(
+      [np.full((9, 39), 0.2), np.full((9, 1), p), np.full((9, 460), 0.5)], 1
+    )
+    for p in (0.1, 0.3, 0.5, 0.7, 0.9)
+  },
+)
+# 1,000 steps, one learning rate, two seeds, one of which diverged.
+_SHORT = _result(
+  'table1',
+  'cycle_navigation/rnn',
+  {'': _accuracies([0.4, 0.8])},
+  runs=[(3e-4, 0), (3e-4, 1)],
+  training_steps=1000,
+)
+_SHORT.runs[1]['diverged_at'] = 700
+_SHORT.environment['device'] = _HOSTILE
+_ALL = [_FAITHFUL, _EXTRA, _TABLE_2, _SHORT]
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+  folder = tmp_path_factory.mktemp('sweep') / 'results'
+  for result in _ALL:
+    cell = _cell(result.preset, f'{result.task}/{result.model}')
+    results.save(result, results.path(str(folder), result.preset, cell))
+  return folder
+
+
+@pytest.fixture(scope='module')
+def written(folder):
+  """The folder of the report that is written by default."""
+  sweep_report.report(str(folder.parent), None, None, None)
+  return folder.parent
+
+
+def _lines(written):
+  with open(written / 'report.csv', newline='', encoding='utf-8') as f:
+    return list(csv.DictReader(f))
+
+
+def _line(lines, *key):
+  (found,) = (line for line in lines if tuple(line.values())[: len(key)] == key)
+  return found
+
+
+def test_numbers_by_hand(written):
+  lines = _lines(written)
+  line = _line(lines, 'table1', 'parity_check', 'regular_gpt_c2')
+  expected = {
+    'max_percent': 85,
+    'avg_percent': 70,
+    'mean_percent': 60,
+    'paper_max_percent': 100,
+    'paper_avg_percent': 100,
+    'difference_max': -15,
+    'difference_avg': -30,
+    'best_learning_rate': 3e-4,
+    'runs': 9,
+    'training_steps': 100_000,
+    'longest_length': 500,
+  }
+  assert {name: float(line[name]) for name in expected} == expected
+  assert line['status'] == 'measured'
+  assert line['not_as_preset'] == ''
+  line = _line(lines, 'table1_extra', 'even_pairs', 'regular_gpt_c2_extra')
+  assert float(line['avg_percent']) == 85
+  assert line['paper_avg_percent'] == line['difference_avg'] == ''
+  same_length, extrapolation = (
+    _line(lines, 'table2', 'parity_check', 'transformer', 'p=0.9', setting)
+    for setting in (paper.SAME_LENGTH, paper.EXTRAPOLATION)
+  )
+  assert float(same_length['avg_percent']) == 90
+  assert float(same_length['difference_avg']) == 12.8
+  assert float(extrapolation['avg_percent']) == 50
+  assert float(extrapolation['difference_avg']) == 0
+  assert same_length['paper_max_percent'] == ''
+
+
+def _rows(text, title):
+  """Returns a Markdown section's tables, as cells by row."""
+  section = text.split(f'### {title}')[1].split('###')[0]
+  return [
+    [cell.strip() for cell in re.split(r'(?<!\\)\|', line)[1:-1]]
+    for line in section.splitlines()
+    if line.startswith('|')
+  ]
+
+
+def test_markdown_has_the_papers_numbers_beside_ours(written):
+  text = (written / 'report.md').read_text()
+  rows = _rows(text, 'table1:')
+  at = [row[0] for row in rows].index('parity_check')
+  column = rows[0].index('regular_gpt_c2')
+  assert [(row[1], row[column]) for row in rows[at : at + 3]] == [
+    ('measured', '85.0 / 70.0 / 60.0'),
+    ('paper', '100.0 / 100.0'),
+    ('difference', '-15.0 / -30.0'),
+  ]
+  # Ours, named as such, beside the faithful ones.
+  at = [row[0] for row in rows].index('even_pairs')
+  column = rows[0].index('regular_gpt_c2_extra (ours)')
+  assert rows[at][column] == '85.0 / 85.0 / 85.0'
+  assert rows[at + 1][column] == ''
+  assert rows[at][rows[0].index('regular_gpt_c2')] == 'missing'
+  rows = _rows(text, 'table2:')
+  labels = [row[0] for row in rows]
+  at = labels.index('parity_check, p=0.9, same length')
+  column = rows[0].index('transformer')
+  assert rows[at][column] == '90.0 / 90.0 / 90.0'
+  assert rows[at + 1][column] == '- / 77.2'
+  assert rows[at + 2][column] == '- / +12.8'
+
+
+def test_every_number_of_a_preset_is_shown_or_missing(written):
+  lines = _lines(written)
+  for name in ('table1', 'table1_extra', 'table2'):
+    # Table 2 has two settings for each test.
+    assert [
+      (line['task'], line['model'], line['test'])
+      for line in lines
+      if line['preset'] == name and line['setting'] == paper.EXTRAPOLATION
+    ] == [
+      (cell.task, cell.model, test)
+      for cell in presets.cells(presets.PRESETS[name])
+      for test in cell.tests
+    ]
+  measured = {
+    (line['preset'], line['task'], line['model'])
+    for line in lines
+    if line['status'] == 'measured'
+  }
+  assert measured == {(r.preset, r.task, r.model) for r in _ALL}
+  for line in lines:
+    assert (line['status'] == 'missing') == (line['avg_percent'] == '')
+  text = (written / 'report.md').read_text()
+  assert '### table1: 3 of 72 cells measured' in text
+  assert '### table2: 1 of 3 cells measured' in text
+  assert 'smoke' not in text
+
+
+def test_what_is_not_as_the_preset_and_what_diverged_is_said(written):
+  difference = (
+    'training_steps 1000 (preset: 100000); 2 runs of learning rates 0.0003 and'
+    ' seeds 0, 1 (preset: 9 runs of learning rates 0.0001, 0.0003, 0.0005 and'
+    ' seeds 0, 1, 2)'
+  )
+  line = _line(_lines(written), 'table1', 'cycle_navigation', 'rnn')
+  assert line['not_as_preset'] == difference
+  assert (line['training_steps'], line['diverged_runs']) == ('1000', '1')
+  for name in ('report.md', 'report.html'):
+    text = (written / name).read_text()
+    assert '80.0 / 60.0 / 60.0 † ‡' in text
+    assert text.count('‡') == text.count('†') == 2  # It, and the legend.
+    assert difference in text
+    assert 'learning rate 0.0003, seed 1, at step 700' in text
+
+
+def test_each_cell_says_how_it_was_measured(written):
+  rows = _rows((written / 'report.md').read_text(), 'table1:')
+  row = next(
+    row for row in rows if row[:2] == ['parity_check', 'regular_gpt_c2']
+  )
+  for text in (
+    '100000',
+    '1..40; 41..500',
+    '2 x NVIDIA H100',
+    '1:02:03 + 0:01:01',
+    '2023-05-05',
+    'jax 0.10.2, flax 0.12.8, Python 3.11.7, commit 0123456789',
+  ):
+    assert text in row
+
+
+class _Page(html.parser.HTMLParser):
+  """Collects tags and attributes, and checks that tags are closed in order."""
+
+  def __init__(self, text):
+    super().__init__()
+    self.tags, self.attributes, self.open = [], [], []
+    self.feed(text)
+    assert not self.open
+
+  def handle_starttag(self, tag, attrs):
+    self.tags.append(tag)
+    self.attributes.append((tag, dict(attrs)))
+    if tag not in ('meta', 'img'):
+      self.open.append(tag)
+
+  def handle_endtag(self, tag):
+    assert self.open.pop() == tag
+
+
+def test_page_stands_alone(written):
+  text = (written / 'report.html').read_text()
+  page = _Page(text)
+  assert not {'script', 'link', 'iframe', 'object'} & set(page.tags)
+  assert '&lt;script&gt;' in text
+  assert not re.search(r'https?:|url\(|@import', text)
+  pictures = [attrs for tag, attrs in page.attributes if tag == 'img']
+  # Accuracy by length and training curves: three tasks of table 1, one of
+  # table 2 with five tests.
+  assert len(pictures) == 3 * 2 + 5 + 1
+  for attrs in pictures:
+    assert attrs['alt']
+    header, data = attrs['src'].split(',')
+    assert header == 'data:image/png;base64'
+    picture = image.imread(io.BytesIO(base64.b64decode(data)))
+    assert picture.std() > 0.01
+  assert sum('src' in attrs for _, attrs in page.attributes) == len(pictures)
+  assert not any('href' in attrs for _, attrs in page.attributes)
+
+
+def test_markdown_tables_are_rectangular_whatever_a_file_says(written):
+  text = (written / 'report.md').read_text()
+  assert '<' not in text
+  for title in ('table1:', 'table2:'):
+    rows = _rows(text, title)
+    second = next(i for i, row in enumerate(rows) if row[1] == 'model')
+    for table in (rows[:second], rows[second:]):
+      assert len({len(row) for row in table}) == 1
+
+
+@st.composite
+def _measured(draw):
+  """Draws any runs, in any order, with lengths 1..T beyond training."""
+  runs = draw(
+    st.lists(
+      st.tuples(st.sampled_from([1e-4, 3e-4, 1e-3]), st.integers(0, 4)),
+      min_size=1,
+      unique=True,
+    )
+  )
+  num_lengths = draw(st.integers(41, 45))
+  value = st.integers(0, 512).map(lambda n: n / 512)
+  row = st.lists(value, min_size=num_lengths, max_size=num_lengths)
+  accuracy = draw(st.lists(row, min_size=len(runs), max_size=len(runs)))
+  return _result('table1', 'parity_check/rnn', {'': accuracy}, runs=runs)
+
+
+@hypothesis.given(_measured())
+def test_numbers_equal_the_definition(result):
+  scores = {}
+  for run, row in zip(result.runs, result.accuracy[''], strict=True):
+    total = 0
+    for length in range(result.training_length + 1, len(row) + 1):
+      total += row[length - 1]
+    score = 100 * total / (len(row) - result.training_length)
+    scores.setdefault(run['learning_rate'], []).append(score)
+  everything = [score for of_rate in scores.values() for score in of_rate]
+  averages = {rate: sum(s) / len(s) for rate, s in scores.items()}
+  found = numbers.measure(result, '', paper.EXTRAPOLATION)
+  assert found.max == pytest.approx(max(everything))
+  assert found.avg == pytest.approx(max(averages.values()))
+  assert found.mean == pytest.approx(sum(everything) / len(everything))
+  assert averages[found.learning_rate] == pytest.approx(found.avg)
+
+
+def test_a_field_newer_than_a_result_is_no_difference():
+  experiment = dict(_FAITHFUL.experiment)
+  del experiment['warmup_steps']
+  older = dataclasses.replace(_FAITHFUL, experiment=experiment)
+  cell = _cell('table1', 'parity_check/regular_gpt_c2')
+  assert numbers.differences(older, cell) == []
+  experiment['embedding_dim'] = 64
+  assert numbers.differences(older, cell) == ['embedding_dim 64 (preset: 256)']
+
+
+def test_every_model_has_a_style_of_its_own():
+  models = {m for preset in presets.PRESETS.values() for m in preset.models}
+  assert set(sweep_pictures.STYLES) == models
+  for name in ('color', 'linestyle', 'marker'):
+    assert len({str(s[name]) for s in sweep_pictures.STYLES.values()}) == len(
+      models
+    )
+
+
+def test_one_run_of_one_step_that_diverged_at_once_is_drawn():
+  result = _result(
+    'table1',
+    'parity_check/rnn',
+    {'': [[0.5, 0.5, 0.5]]},
+    runs=[(1e-4, 0)],
+    training_length=2,
+    curves={
+      'step': [1],
+      'loss': [[float('nan')]],
+      'accuracy': [[None]],
+    },
+  )
+  result.runs[0]['diverged_at'] = 0
+  page = sweep_report.page(numbers.tables([result]))
+  assert _Page(page).tags.count('img') == 2
+
+
+@pytest.mark.parametrize(
+  ('fields', 'message'),
+  [
+    ({'preset': 'table9'}, 'table9/parity_check/regular_gpt_c2'),
+    ({'model': 'gru'}, 'table1/parity_check/gru'),
+    ({'accuracy': {'p=2': _FAITHFUL.accuracy['']}}, 'p=2'),
+  ],
+)
+def test_a_cell_of_no_preset_is_refused(fields, message):
+  result = dataclasses.replace(_FAITHFUL, **fields)
+  with pytest.raises(ValueError, match=message):
+    numbers.tables([result])
+
+
+def test_with_results_nothing_is_written_unless_asked_for(
+  folder, tmp_path, capsys, written
+):
+  before = sorted(folder.rglob('*'))
+  sweep_report.report(None, str(folder), None, None)
+  assert sorted(folder.rglob('*')) == before
+  printed = capsys.readouterr().out
+  assert f'# Report\n\n{printed[:-1]}' == (written / 'report.md').read_text()
+  output = tmp_path / 'new' / 'folder'
+  sweep_report.report(None, str(folder), str(output), None)
+  for name in ('report.md', 'report.csv', 'report.html'):
+    assert (output / name).read_text() == (written / name).read_text()
+
+
+@pytest.mark.parametrize(
+  ('workdir', 'folder', 'message'),
+  [
+    (None, None, 'neither'),
+    ('', '', 'neither'),
+    ('a', 'b', 'both'),
+    (None, 'absent', 'no folder absent'),
+    ('absent', None, 'no folder absent'),
+  ],
+)
+def test_bad_input_is_named(workdir, folder, message, tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  (tmp_path / 'empty').mkdir()
+  with pytest.raises(ValueError, match=message):
+    sweep_report.report(workdir, folder, None, None)
+
+
+def _between(text):
+  return text.split(sweep_report.BEGIN)[1].split(sweep_report.END)[0]
+
+
+def test_readme_is_renewed_between_its_markers(folder, tmp_path):
+  readme = tmp_path / 'README.md'
+  frame = f'Before.\n{sweep_report.BEGIN}{{}}{sweep_report.END}\nAfter.\n'
+  readme.write_text(frame.format('old'))
+  for _ in range(2):
+    sweep_report.report(None, str(folder), None, str(readme))
+    text = readme.read_text()
+    assert text == frame.format(_between(text))
+    assert '85.0 / 70.0 / 60.0' in text
+  empty = tmp_path / 'empty'
+  empty.mkdir()
+  sweep_report.report(None, str(empty), None, str(readme))
+  assert readme.read_text() == frame.format('\n\nNothing is measured yet.\n\n')
+
+
+def test_readme_without_markers_is_refused_and_kept(folder, tmp_path):
+  readme = tmp_path / 'README.md'
+  for text in ('', f'{sweep_report.END}\n{sweep_report.BEGIN}\n'):
+    readme.write_text(text)
+    with pytest.raises(ValueError, match=re.escape(str(readme))):
+      sweep_report.report(None, str(folder), None, str(readme))
+    assert readme.read_text() == text
+
+
+def test_readme_of_the_repository_shows_its_results():
+  tables = numbers.tables(results.load_all(str(_REPOSITORY / results.FOLDER)))
+  text = (_REPOSITORY / 'README.md').read_text()
+  assert _between(text).strip() == sweep_report.markdown(tables).strip()
