@@ -48,16 +48,14 @@ def _experiment(architecture):
 def _step(experiment, width):
   task, model = builders.make_task_and_model(experiment)
   source = data.make_source(task, experiment.batch_size, [width])
-  runs = training.make_runs(config.runs_of(experiment))
+  runs = training.make_runs([experiment.run])
   arguments = (
     training.init_state(experiment, model),
     runs,
     jnp.int32(experiment.sequence_length),
   )
   step, _ = timing.compiled(
-    training.make_step(
-      experiment, task, source, model, devices.make_mesh(1, 1), width
-    ),
+    training.make_step(task, source, model, devices.make_mesh(1, 1), width),
     *arguments,
   )
   return functools.partial(step, *arguments)

@@ -341,12 +341,10 @@ def _step_seconds():
   experiment = config.Experiment(embedding_dim=256)
   task, model = builders.make_task_and_model(experiment)
   source = data.make_source(task, experiment.batch_size, [40])
-  runs = training.make_runs(config.runs_of(experiment))
+  runs = training.make_runs([experiment.run])
   state = training.init_state(experiment, model)
   step, _ = timing.compiled(
-    training.make_step(
-      experiment, task, source, model, devices.make_mesh(1, 1), 40
-    ),
+    training.make_step(task, source, model, devices.make_mesh(1, 1), 40),
     state,
     runs,
     jnp.int32(40),

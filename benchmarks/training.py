@@ -31,13 +31,11 @@ def _step_cost():
     source = data.make_source(task, experiment.batch_size, [40])
     arguments = (
       training.init_state(experiment, model),
-      training.make_runs(config.runs_of(experiment)),
+      training.make_runs([experiment.run]),
       jnp.int32(40),
     )
     step, compile_s = timing.compiled(
-      training.make_step(
-        experiment, task, source, model, devices.make_mesh(1, 1), 40
-      ),
+      training.make_step(task, source, model, devices.make_mesh(1, 1), 40),
       *arguments,
     )
     (step_s,) = timing.interleaved(

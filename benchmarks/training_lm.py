@@ -13,6 +13,7 @@ from flax import traverse_util
 import jax
 
 from benchmarks import timing
+from experiments.engine import optimization
 from experiments.language import config, training
 from regulargpt_jax import depth as depth_lib
 
@@ -56,7 +57,7 @@ class _Training:
     )
     self._state = training.init_state(experiment, mesh)
     self.params = self._state.params['params']
-    self.num_parameters = training.num_parameters(self._state.params)
+    self.num_parameters = optimization.num_parameters(self._state.params)
     self._step, self.compile_s = timing.compiled(
       training.jitted_step(experiment, mesh, self._state),
       self._state,

@@ -28,7 +28,7 @@ def main() -> None:
   if not any(flags.FLAGS[name].value for name in names):
     print(describe.list_tasks())
     return
-  print(describe.describe(config.replaced(config.Experiment(), **values)))
+  print(describe.describe(config.Experiment().replaced(**values)))
 
 
 if __name__ == '__main__':

@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 from absl import app, flags, logging
 import jax
 
-from experiments.engine import devices
-from experiments.formal import config, registries, training
+from experiments.engine import devices, loop, stopping
+from experiments.formal import config, registries
 
 # The flags defined here belong to the launcher that asks for them: its --help
 # shows them.
@@ -231,7 +231,7 @@ def run(main: Callable[[], None]) -> None:
           f'Unexpected argument {argv[1]!r}; flags are written --name=value.'
         )
       main()
-    except training.RunInterruptedError as error:
+    except stopping.RunInterruptedError as error:
       if jax.process_count() > 1:
         jax.distributed.shutdown()  # All of them leave, and none is missed.
       _fail(str(error), 128 + error.signal_number)
@@ -240,7 +240,7 @@ def run(main: Callable[[], None]) -> None:
     except (MemoryError, jax.errors.JaxRuntimeError) as error:
       line = (str(error) or 'no memory left').splitlines()[0]
       _fail(f'Error: {_lost(line) if jax.process_count() > 1 else line}')
-    except (ValueError, OSError, training.DivergedError) as error:
+    except (ValueError, OSError, loop.DivergedError) as error:
       # Orbax and JAX pass on a lost connection as errors of many kinds.
       is_lost = jax.process_count() > 1 and 'Gloo' in str(error)
       _fail(f'Error: {_lost(str(error)) if is_lost else error}')

@@ -2,7 +2,7 @@
 
 from experiments.analysis import attention, clusters, receptive_field
 from experiments.analysis import subject as subject_lib
-from experiments.formal import config as config_lib
+from experiments.engine import workdir as workdir_lib
 
 NAMES = ('clusters', 'receptive_field', 'attention')
 
@@ -31,7 +31,7 @@ def analyze(
   """
   if (name == 'attention') != (string is not None):
     raise ValueError('--string is for --analysis=attention, which needs it.')
-  if config_lib.holds_language_model(workdir):
+  if workdir_lib.holds_language_model(workdir):
     if name != 'receptive_field':
       raise ValueError(
         f'{workdir} holds a language model; of these there is receptive_field.'

@@ -9,8 +9,7 @@ from typing import Any
 from matplotlib import figure as figure_lib
 import numpy as np
 
-from experiments.engine import files, pictures
-from experiments.formal import config as config_lib
+from experiments.engine import environment, files, pictures
 
 
 def save(
@@ -51,7 +50,7 @@ def save_results(
   contents = {
     **results,
     'experiment': dataclasses.asdict(experiment),
-    'environment': config_lib.environment(),
+    'environment': environment.current(),
   }
   path = os.path.join(workdir, name)
   text = json.dumps(contents, indent=2, ensure_ascii=False) + '\n'

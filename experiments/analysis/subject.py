@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from experiments.engine import workdir as workdir_lib
 from experiments.formal import config as config_lib
 from experiments.formal import data, run
 from regulargpt_jax import config as regular_gpt_config
@@ -49,7 +50,7 @@ def load(workdir: str) -> Subject:
     ValueError: If it holds no experiment, or another kind of model.
     OSError: If it has no good checkpoint.
   """
-  experiment = config_lib.load(workdir)
+  experiment = workdir_lib.load(workdir, config_lib.Experiment)
   if experiment.architecture != 'regular_gpt':
     raise ValueError(
       f'{workdir} holds a model of architecture {experiment.architecture};'

@@ -23,6 +23,21 @@ def option(default: Any, help_text: str, **metadata) -> Any:
   return dataclasses.field(default=default, metadata=metadata)
 
 
+def with_default(
+  base: type, name: str, default: Any, help_text: str = ''
+) -> Any:
+  """Returns a base class's field for a subclass, with another default.
+
+  Args:
+    base: A dataclass of such fields.
+    name: Of the field.
+    default: For the subclass.
+    help_text: In place of the field's own.
+  """
+  metadata = dict(base.__dataclass_fields__[name].metadata)
+  return option(default, help_text or metadata.pop('help'), **metadata)
+
+
 def check(experiment: Any) -> None:
   """Checks the fields of a frozen dataclass; turns whole numbers into floats.
 
@@ -49,13 +64,3 @@ def check(experiment: Any) -> None:
       raise ValueError(
         f'{field.name} must be one of {", ".join(choices)}, got {value!r}.'
       )
-  if not 1e-30 < experiment.learning_rate < 1e30:
-    raise ValueError(
-      'learning_rate must be positive and finite in float32, got'
-      f' {experiment.learning_rate}.'
-    )
-  if experiment.warmup_steps > experiment.training_steps:
-    raise ValueError(
-      f'warmup_steps ({experiment.warmup_steps}) must not exceed training_steps'
-      f' ({experiment.training_steps}).'
-    )

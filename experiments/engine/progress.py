@@ -4,10 +4,14 @@ from collections.abc import Iterator
 import contextlib
 import sys
 import time
+import weakref
 
 import tqdm
 
 from experiments.engine import devices
+
+# Those that are shown.
+_bars: 'weakref.WeakSet[tqdm.tqdm]' = weakref.WeakSet()
 
 
 def say(message: str) -> None:
@@ -18,10 +22,15 @@ def say(message: str) -> None:
 
 @contextlib.contextmanager
 def timed(doing: str) -> Iterator[None]:
-  """Says what is being done, and then how long it took."""
+  """Says what is being done, and then how long it took.
+
+  No bar counts that time in its rate.
+  """
   say(f'{doing} ...')
   start = time.perf_counter()
   yield
+  for bar in _bars:
+    bar.unpause()
   say(f'{doing}: {time.perf_counter() - start:.1f} s')
 
 
@@ -47,7 +56,7 @@ def bar(total: int, initial: int, what: str, unit: str) -> tqdm.tqdm:
   is_terminal = sys.stderr.isatty()
   if not is_terminal:
     tqdm.tqdm.monitor_interval = 0  # It would print every line twice.
-  return tqdm.tqdm(
+  shown = tqdm.tqdm(
     total=total,
     initial=initial,
     desc=what,
@@ -59,3 +68,5 @@ def bar(total: int, initial: int, what: str, unit: str) -> tqdm.tqdm:
     mininterval=0.5 if is_terminal else 15.0,
     smoothing=0.1,
   )
+  _bars.add(shown)
+  return shown

@@ -10,7 +10,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import optax
 
 from experiments.formal import buckets, data, models, registries
 from experiments.formal import config as config_lib
@@ -212,21 +211,6 @@ def make_curriculum(
       f' within 1..sequence_length ({longest}).'
     )
   return curriculum
-
-
-def make_schedule(
-  experiment: config_lib.Experiment,
-) -> Callable[[jax.Array], jax.Array]:
-  """Returns the factor of the learning rate at a step, in [0, 1]."""
-  after = experiment.training_steps - experiment.warmup_steps
-  schedule = {
-    'constant': optax.constant_schedule(1.0),
-    'cosine': optax.cosine_decay_schedule(1.0, max(after, 1)),
-  }[experiment.schedule]
-  if not experiment.warmup_steps:
-    return schedule
-  warmup = optax.linear_schedule(0.0, 1.0, experiment.warmup_steps)
-  return optax.join_schedules([warmup, schedule], [experiment.warmup_steps])
 
 
 def bucket_widths(

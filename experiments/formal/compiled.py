@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from experiments.engine import checkpoints as checkpoints_lib
 from experiments.engine import files, progress
+from experiments.engine import workdir as workdir_lib
 from experiments.formal import builders, registries, training
 from experiments.formal import config as config_lib
 from regulargpt_jax import construction
@@ -80,7 +81,7 @@ def compile_task(
     params=jax.tree.map(lambda x: jnp.array(x)[None], params)
   )
   with files.locked(workdir):
-    config_lib.claim_workdir(experiment, workdir)
+    workdir_lib.claim(experiment, workdir)
     checkpoints = checkpoints_lib.Checkpoints(workdir)
     checkpoints.save(0, state)
     checkpoints.close()

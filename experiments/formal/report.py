@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib import figure as figure_lib
 import numpy as np
 
-from experiments.engine import files, pictures
+from experiments.engine import environment, files, pictures
 from experiments.formal import builders, range_evaluation
 from experiments.formal import config as config_lib
 
@@ -91,7 +91,7 @@ def save(
     'chance': chance,
     'accuracy': dict(zip(lengths, accuracies.tolist(), strict=True)),
     'experiment': dataclasses.asdict(experiment),
-    'environment': config_lib.environment(),
+    'environment': environment.current(),
   }
   picture = _picture(experiment, accuracies, chance)
   path = os.path.join(folder, NAME)

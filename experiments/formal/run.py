@@ -4,7 +4,13 @@ import os
 
 import chex
 
-from experiments.engine import checkpoints, devices, files, progress
+from experiments.engine import (
+  checkpoints,
+  devices,
+  files,
+  progress,
+)
+from experiments.engine import workdir as workdir_lib
 from experiments.formal import (
   builders,
   data,
@@ -28,8 +34,8 @@ def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
 
   Raises:
     ValueError: If the experiment is impossible, or the folder holds another.
-    training.DivergedError: If the loss is not finite.
-    training.StoppedError: If a signal came; all is saved.
+    loop.DivergedError: If the loss is not finite.
+    stopping.StoppedError: If a signal came; all is saved.
     OSError: If a file cannot be written, no checkpoint can be read, or another
       process is using the folder.
   """
@@ -45,7 +51,7 @@ def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
   task, model = devices.on_all(make)
   devices.check_alike(repr((experiment, os.path.abspath(workdir))))
   with files.locked(workdir):
-    config_lib.claim_workdir(experiment, workdir)
+    workdir_lib.claim(experiment, workdir)
     state = training.train(experiment, workdir, task, model)
     _evaluate_and_report(experiment, task, model, state.params, workdir)
 
@@ -66,7 +72,7 @@ def load(
     ValueError: If the folder holds no experiment.
     OSError: If it has no good checkpoint.
   """
-  experiment = config_lib.load(workdir)
+  experiment = workdir_lib.load(workdir, config_lib.Experiment)
   task, model = builders.make_task_and_model(experiment)
   params = _load_params(workdir, experiment, model)
   return experiment, task, model, params
@@ -77,7 +83,7 @@ def _load_params(
   experiment: config_lib.Experiment,
   model: models.Model,
 ) -> chex.ArrayTree:
-  runs = config_lib.load_runs(workdir)
+  runs = workdir_lib.load_runs(workdir, config_lib.Experiment)
   if len(runs) > 1:
     rate, seed, _ = runs[0]
     progress.say(
@@ -103,8 +109,8 @@ def evaluate(workdir: str, output_dir: str | None = None, **overrides) -> None:
     ValueError: If the folder holds no experiment, or a value is impossible.
     OSError: If there is no good checkpoint.
   """
-  trained = config_lib.load(workdir)
-  experiment = config_lib.replaced(trained, **overrides)
+  trained = workdir_lib.load(workdir, config_lib.Experiment)
+  experiment = trained.replaced(**overrides)
   folder = output_dir or workdir
   if experiment != trained and os.path.realpath(folder) == os.path.realpath(
     workdir
@@ -114,7 +120,7 @@ def evaluate(workdir: str, output_dir: str | None = None, **overrides) -> None:
       f' {workdir}, whose own would be overwritten.'
     )
   task, model = builders.make_task_and_model(experiment)
-  if len(config_lib.load_runs(workdir)) > 1:
+  if len(workdir_lib.load_runs(workdir, config_lib.Experiment)) > 1:
     raise ValueError(
       f'{workdir} holds the runs of a sweep; launch.report shows them.'
     )

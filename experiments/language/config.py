@@ -5,6 +5,7 @@ import functools
 
 import jax.numpy as jnp
 
+from experiments.engine import experiment as experiment_lib
 from experiments.engine import options
 from regulargpt_jax import depth, gpt_lm, language_models, model
 
@@ -22,8 +23,13 @@ FIELDS_OF = {
 }
 
 
+_default = functools.partial(
+  options.with_default, experiment_lib.BaseExperiment
+)
+
+
 @dataclasses.dataclass(frozen=True)
-class LanguageExperiment:
+class LanguageExperiment(experiment_lib.BaseExperiment):
   """A language model, a prepared text, and how the one is trained on the other.
 
   The help text of each field is its documentation. The defaults are RegularGPT
@@ -45,22 +51,24 @@ class LanguageExperiment:
     'Model to train.',
     choices=tuple(language_models.BUILDERS),
   )
-  chunk_size: int = options.option(
-    128, 'Window width C of RegularGPT.', minimum=2
+  chunk_size: int = _default('chunk_size', 128)
+  thickness: int = _default('thickness', 6)
+  embedding_dim: int = _default('embedding_dim', 768)
+  num_heads: int = _default('num_heads', 12)
+  precision: str = _default('precision', 'bfloat16')
+  sequence_length: int = _default(
+    'sequence_length', 512, 'Tokens of a training string.'
   )
-  thickness: int = options.option(6, 'Distinct blocks K per level.', minimum=1)
+  batch_size: int = _default('batch_size', 32)
+  training_steps: int = _default('training_steps', 50_000)
+  learning_rate: float = _default('learning_rate', 6e-4)
+  seed: int = _default('seed', 0, "Seed of the data's order.")
+  checkpoint_every: int = _default('checkpoint_every', 1000)
   num_layers: int = options.option(12, 'Layers of the GPT.', minimum=1)
   position_bias: str = options.option(
     'alibi',
     'Position bias of the GPT.',
     choices=('alibi', 'kerple_log', 't5', 'none'),
-  )
-  embedding_dim: int = options.option(768, 'Width of the model.', minimum=1)
-  num_heads: int = options.option(12, 'Attention heads.', minimum=1)
-  precision: str = options.option(
-    'bfloat16',
-    'Type of the computation; parameters and softmax are float32 always.',
-    choices=('float32', 'bfloat16'),
   )
   remat: bool = options.option(
     False,
@@ -68,10 +76,6 @@ class LanguageExperiment:
     ' saves memory.',
     may_change=True,
   )
-  sequence_length: int = options.option(
-    512, 'Tokens of a training string.', minimum=1
-  )
-  batch_size: int = options.option(32, 'Strings per training step.', minimum=1)
   accumulation_steps: int = options.option(
     1,
     'Parts of a batch that go through the model one after another, where all of'
@@ -79,37 +83,17 @@ class LanguageExperiment:
     minimum=1,
     may_change=True,
   )
-  training_steps: int = options.option(50_000, 'Training steps.', minimum=1)
-  learning_rate: float = options.option(6e-4, 'Peak learning rate of Adam.')
-  schedule: str = options.option(
-    'constant',
-    'Learning rate after the warm-up: kept, or lowered to 0 by a cosine.',
-    choices=('constant', 'cosine'),
-  )
-  warmup_steps: int = options.option(0, 'Steps of linear warm-up.', minimum=0)
   weight_decay: float = options.option(
     0.0,
     'Of matrices, decoupled from the gradient (AdamW).',
     minimum=0,
     maximum=1,
   )
-  seed: int = options.option(
-    0, "Seed of the data's order.", minimum=0, maximum=2**32 - 1
-  )
-  model_init_seed: int = options.option(
-    0, 'Seed of the initial parameters.', minimum=0, maximum=2**32 - 1
-  )
   fsdp: int = options.option(
     1,
     'Devices that share one copy of the parameters and of the state of Adam;'
     ' the batch is divided among all devices.',
     minimum=1,
-    may_change=True,
-  )
-  log_every: int = options.option(
-    100,
-    'Steps between two lines of metrics; 0 for one at the end.',
-    minimum=0,
     may_change=True,
   )
   validate_every: int = options.option(
@@ -124,15 +108,9 @@ class LanguageExperiment:
     minimum=1,
     may_change=True,
   )
-  checkpoint_every: int = options.option(
-    1000,
-    'Steps between two checkpoints; 0 for one at the end.',
-    minimum=0,
-    may_change=True,
-  )
 
   def __post_init__(self):
-    options.check(self)
+    super().__post_init__()
     if self.batch_size % self.accumulation_steps:
       raise ValueError(
         f'batch_size ({self.batch_size}) must be a multiple of'

@@ -12,8 +12,7 @@ from typing import Any
 from matplotlib import figure as figure_lib
 from matplotlib import ticker
 
-from experiments.engine import files, pictures
-from experiments.formal import config as base_config
+from experiments.engine import environment, files, pictures
 from experiments.language import config as config_lib
 from experiments.language import evaluation
 
@@ -56,7 +55,7 @@ def contents(
       'data_dir': evaluated.data_dir,
       'fingerprint': evaluated.fingerprint,
     },
-    'environment': base_config.environment(),
+    'environment': environment.current(),
   }
 
 

@@ -10,9 +10,17 @@ from flax import linen as nn
 import jax
 import jax.numpy as jnp
 
-from experiments.engine import checkpoints, clock, devices, files, progress
-from experiments.formal import config as base_config
-from experiments.formal import training as base_training
+from experiments.engine import (
+  checkpoints,
+  clock,
+  devices,
+  files,
+  loop,
+  optimization,
+  progress,
+  stopping,
+)
+from experiments.engine import workdir as workdir_lib
 from experiments.language import config as config_lib
 from experiments.language import evaluation, report, sharding, training
 from experiments.text import loading, tokenizers
@@ -81,8 +89,8 @@ def train(
   Raises:
     ValueError: If the experiment is impossible, or the folder holds another or
       one of another text.
-    base_training.DivergedError: If the loss is not finite.
-    base_training.RunInterruptedError: If a signal came; all is saved.
+    loop.DivergedError: If the loss is not finite.
+    stopping.RunInterruptedError: If a signal came; all is saved.
     OSError: If a file cannot be read or written, or another process is using
       the folder.
   """
@@ -91,10 +99,10 @@ def train(
   experiment = devices.on_all(lambda: trainable(experiment, text))
   devices.check_alike(repr((experiment, os.path.abspath(workdir))))
   with files.locked(workdir):
-    base_config.claim_workdir(experiment, workdir)
+    workdir_lib.claim(experiment, workdir)
     try:
       training.train(experiment, workdir, text, time_budget_s)
-    except base_training.OutOfTimeError as error:
+    except stopping.OutOfTimeError as error:
       progress.say(str(error))
 
 
@@ -138,7 +146,7 @@ def load(workdir: str) -> Trained:
     ValueError: If the folder holds no language model.
     OSError: If it has no good checkpoint.
   """
-  experiment = base_config.load(workdir, config_lib.LanguageExperiment)
+  experiment = workdir_lib.load(workdir, config_lib.LanguageExperiment)
   like = training.state_shapes(experiment, sharding.make_mesh()).params
   step, params = checkpoints.load(workdir, like, experiment.training_steps)
   return Trained(experiment, config_lib.make_model(experiment), params, step)
@@ -175,7 +183,7 @@ def evaluate(
   folder = output_dir or workdir
 
   def check():  # What is impossible fails now, or never.
-    experiment = base_config.load(workdir, config_lib.LanguageExperiment)
+    experiment = workdir_lib.load(workdir, config_lib.LanguageExperiment)
     if data_dir:
       experiment = dataclasses.replace(experiment, data_dir=data_dir)
       text = load_text(experiment)
@@ -205,7 +213,7 @@ def evaluate(
     perplexities,
     num_sequences,
     trained.step,
-    training.num_parameters(trained.params),
+    optimization.num_parameters(trained.params),
   )
 
   def write():
@@ -217,23 +225,21 @@ def evaluate(
   return results
 
 
-def diverged(
-  workdir: str, error: base_training.DivergedError
-) -> dict[str, Any]:
+def diverged(workdir: str, error: loop.DivergedError) -> dict[str, Any]:
   """Returns what `evaluate` would, of a training that had to be given up.
 
   Args:
     workdir: Of `train`.
     error: What it raised.
   """
-  experiment = base_config.load(workdir, config_lib.LanguageExperiment)
+  experiment = workdir_lib.load(workdir, config_lib.LanguageExperiment)
   return report.contents(
     experiment,
     experiment,
     {},
     0,
     int(devices.fetch(error.state.diverged_at)),
-    training.num_parameters(error.state.params),
+    optimization.num_parameters(error.state.params),
     diverged=True,
   )
 

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.engine import clock, devices, files, progress
-from experiments.formal import config as base_config
-from experiments.formal import training as base_training
+from experiments.engine import clock, devices, files, loop, progress
+from experiments.engine import workdir as workdir_lib
 from experiments.language import config as config_lib
 from experiments.language import evaluation, presets, report, run
 from experiments.sweeps import paper
@@ -61,7 +60,7 @@ def sweep(
   Raises:
     ValueError: If a model is unknown, an experiment impossible, or a result of
       another one.
-    base_training.RunInterruptedError: If a signal came; all is saved.
+    stopping.RunInterruptedError: If a signal came; all is saved.
     OSError: If a file cannot be read or written.
   """
   preset = presets.PRESETS[name]
@@ -102,11 +101,11 @@ def sweep(
         run.train(experiment, run_dir, training_time_s - trained_s)
       else:
         with files.locked(run_dir):
-          base_config.claim_workdir(experiment, run_dir)
+          workdir_lib.claim(experiment, run_dir)
       results = run.evaluate(
         run_dir, preset.lengths, preset.num_sequences, batch_tokens
       )
-    except base_training.DivergedError as error:
+    except loop.DivergedError as error:
       progress.say(str(error))
       results = run.diverged(run_dir, error)
     path = _path(folder, model, seed)

@@ -1,27 +1,19 @@
-"""The training loop of the language models.
+"""Training a language model: the step, and what the loop runs on.
 
-As `experiments.formal.training`, for one model that may be large: the mesh is
-another, and the data come from files.
+One model that may be large, on a mesh of its own; the data come from files.
 """
 
 from collections.abc import Callable
-import contextlib
 import functools
 import math
-import time
 from typing import Any
 
-import chex
 from flax import linen as nn
-import flax.struct
 import jax
 import jax.numpy as jnp
 import optax
 
-from experiments.engine import checkpoints as checkpoints_lib
-from experiments.engine import clock, devices, progress
-from experiments.engine import metrics as metrics_lib
-from experiments.formal import builders, training
+from experiments.engine import devices, loop, optimization, progress
 from experiments.language import config as config_lib
 from experiments.language import sharding
 from experiments.text import loading
@@ -34,34 +26,12 @@ _DECAYED = ('kernel', 'embedding')
 _VALIDATION_SEED = 0
 
 
-@flax.struct.dataclass
-class State:
-  """Everything that the rest of training depends on.
-
-  Attributes:
-    step: Steps done, which is also the position in the data; int32 [].
-    params: Parameters.
-    optimizer: Of Adam, the clipping and the weight decay.
-    num_summed: Steps since the last logging point; int32 [].
-    loss_sum: Of those steps; [].
-    diverged_at: The step whose loss or gradient was not finite, since which
-      nothing has changed any more; -1 before that. int32 [].
-  """
-
-  step: jax.Array
-  params: chex.ArrayTree
-  optimizer: optax.OptState
-  num_summed: jax.Array
-  loss_sum: jax.Array
-  diverged_at: jax.Array
-
-
 def _optimizer(
   experiment: config_lib.LanguageExperiment,
 ) -> optax.GradientTransformation:
   """AdamW behind clipping; the learning rate is applied by the step."""
   return optax.chain(
-    optax.clip_by_global_norm(training.MAX_GRAD_NORM),
+    optax.clip_by_global_norm(optimization.MAX_GRAD_NORM),
     optax.scale_by_adam(_B1, _B2),
     # As in nanoGPT: biases, norms and what positions add do not decay.
     optax.add_decayed_weights(
@@ -73,10 +43,12 @@ def _optimizer(
   )
 
 
-def _init(experiment: config_lib.LanguageExperiment, seed: jax.Array) -> State:
+def _init(
+  experiment: config_lib.LanguageExperiment, seed: jax.Array
+) -> optimization.State:
   model = config_lib.make_model(experiment)
   params = model.init(jax.random.key(seed), jnp.zeros((1, 1), jnp.int32))
-  return State(
+  return optimization.State(
     step=jnp.zeros((), jnp.int32),
     params=params,
     optimizer=_optimizer(experiment).init(params),
@@ -88,7 +60,7 @@ def _init(experiment: config_lib.LanguageExperiment, seed: jax.Array) -> State:
 
 def state_shapes(
   experiment: config_lib.LanguageExperiment, mesh: jax.sharding.Mesh
-) -> State:
+) -> optimization.State:
   """Returns what a state's arrays are like, and where they lie."""
   shapes = jax.eval_shape(
     functools.partial(_init, experiment), jax.ShapeDtypeStruct((), jnp.uint32)
@@ -98,18 +70,13 @@ def state_shapes(
 
 def init_state(
   experiment: config_lib.LanguageExperiment, mesh: jax.sharding.Mesh
-) -> State:
+) -> optimization.State:
   """Returns the state before the first step."""
   init = jax.jit(
     functools.partial(_init, experiment),
     out_shardings=sharding.of_state(mesh, state_shapes(experiment, mesh)),
   )
   return init(jnp.uint32(experiment.model_init_seed))
-
-
-def num_parameters(params: chex.ArrayTree) -> int:
-  """Returns how many parameters a model has."""
-  return sum(x.size for x in jax.tree.leaves(params))
 
 
 def _summed_loss(model: nn.Module, params: Any, tokens_BxS: jax.Array):
@@ -133,9 +100,9 @@ def _num_targets(tokens_BxS: jax.Array):
 def train_step(
   experiment: config_lib.LanguageExperiment,
   mesh: jax.sharding.Mesh,
-  state: State,
+  state: optimization.State,
   tokens_BxS: jax.Array,
-) -> State:
+) -> optimization.State:
   """Returns the state after a step.
 
   Args:
@@ -163,43 +130,25 @@ def train_step(
 
   zeros = (jnp.zeros(()), jax.tree.map(jnp.zeros_like, state.params))
   (loss, grads), _ = jax.lax.scan(add_part, zeros, jnp.arange(num_parts))
-  updates, optimizer = _optimizer(experiment).update(
-    grads, state.optimizer, state.params
+  rate = experiment.learning_rate * optimization.make_schedule(experiment)(
+    state.step
   )
-  schedule = builders.make_schedule(experiment)
-  rate = experiment.learning_rate * schedule(state.step)
-  params = jax.tree.map(lambda p, u: p - rate * u, state.params, updates)
-  is_finite = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(grads))
-  goes_on = is_finite & (state.diverged_at < 0)
-
-  def kept(new, old):
-    return jax.tree.map(lambda n, o: jnp.where(goes_on, n, o), new, old)
-
-  return State(
-    step=state.step + 1,
-    params=kept(params, state.params),
-    optimizer=kept(optimizer, state.optimizer),
-    num_summed=state.num_summed + 1,
-    loss_sum=state.loss_sum + loss,
-    diverged_at=jnp.where(
-      is_finite | (state.diverged_at >= 0), state.diverged_at, state.step
-    ),
+  new = optimization.updated(
+    state, _optimizer(experiment), rate, state.step, loss, grads
   )
+  return optimization.counted(new)
 
 
 def jitted_step(
   experiment: config_lib.LanguageExperiment,
   mesh: jax.sharding.Mesh,
-  state: State,
-) -> Callable[[State, jax.Array], State]:
+  state: optimization.State,
+) -> Callable[[optimization.State, jax.Array], optimization.State]:
   """Returns `train_step` as it is run: a state like this one, in place."""
-  step = functools.partial(train_step, experiment, mesh)
-  return _in_place(step, mesh, state)
-
-
-def _in_place(function, mesh, state):
   return jax.jit(
-    function, donate_argnums=0, out_shardings=sharding.of_state(mesh, state)
+    functools.partial(train_step, experiment, mesh),
+    donate_argnums=0,
+    out_shardings=sharding.of_state(mesh, state),
   )
 
 
@@ -208,12 +157,12 @@ def train(
   workdir: str,
   text: loading.Text,
   time_budget_s: float = math.inf,
-) -> State:
+) -> optimization.State:
   """Trains, going on from the newest good checkpoint.
 
   Args:
     experiment: What to train, as `run.on_text` returns it.
-    workdir: A folder that `experiments.formal.config.claim_workdir` accepted.
+    workdir: A folder that `workdir.claim` accepted.
     text: What to train on.
     time_budget_s: Seconds of training after which to save and stop.
 
@@ -222,81 +171,32 @@ def train(
 
   Raises:
     ValueError: If the batch cannot be divided among the devices.
-    training.DivergedError: If the loss is not finite.
-    training.StoppedError: If SIGTERM or SIGINT came, or the time was over; the
+    loop.DivergedError: If the loss is not finite.
+    stopping.StoppedError: If SIGTERM or SIGINT came, or the time was over; the
       state is saved then.
     OSError: If a file cannot be read or written.
   """
   mesh = make_mesh(experiment)
-  state = init_state(experiment, mesh)
   batches = _batches(experiment, text.streams['train'], experiment.seed)
-  step_fn = jitted_step(experiment, mesh, state)
-  forget_sums = _in_place(_without_sums, mesh, state)
-  validate = _make_validation(experiment, mesh, text)
-  with contextlib.ExitStack() as stack:
-    checkpoints = checkpoints_lib.Checkpoints(workdir)
-    stack.callback(checkpoints.close)
-    first_step, state = checkpoints.resume(state, experiment.training_steps)
-    if first_step >= experiment.training_steps:
-      return state
-    metrics = metrics_lib.Metrics(workdir, first_step)
-    stack.callback(metrics.close)
+
+  def begin(state: optimization.State, first_step: int) -> loop.Work:
     stream = loading.prefetched(batches, first_step)
-    millions = num_parameters(state.params) / 1e6
+    millions = optimization.num_parameters(state.params) / 1e6
     with progress.timed(f'Compiling a step of {millions:.1f} M parameters'):
       tokens = sharding.put_batch(mesh, batches[first_step])
-      step_fn = step_fn.lower(state, tokens).compile()
-    bar = _Bar(experiment, first_step)
-    stack.callback(bar.close)
-    received = stack.enter_context(training.caught_signals())
-    reason_to_stop = training.ReasonToStop(
-      received, time.monotonic() + time_budget_s, first_step
-    )
-    bar_updated = time.perf_counter()
-    pace = training.Pace()
-    stack.enter_context(clock.running(workdir))
-    for done in range(first_step + 1, experiment.training_steps + 1):
-      tokens = sharding.put_batch(mesh, next(stream))
-      pace.start()
-      state = step_fn(state, tokens)
-      pace.wait(state.step)
-      is_last = done == experiment.training_steps
-      stop = reason_to_stop(done)
-      if stop:
-        progress.say(f'Told to stop: saving step {done}, then exiting.')
-      if training.is_due(done, experiment.log_every) or is_last:
-        training.raise_if_diverged(state)
-        loss_sum, num_summed = devices.fetch((state.loss_sum, state.num_summed))
-        loss = float(loss_sum / num_summed)
-        metrics.write(done, 0, loss=loss)
-        metrics.flush()
-        bar.update(done, loss=loss)
-        state = forget_sums(state)
-      if training.is_due(done, experiment.validate_every) or is_last:
-        training.raise_if_diverged(state)
-        loss = validate(state.params)
-        metrics.write(done, 0, validation_loss=loss)
-        metrics.flush()
-        bar.update(done, validation=loss)
-      if stop or is_last or training.is_due(done, experiment.checkpoint_every):
-        training.raise_if_diverged(state)
-        checkpoints.save(done, state)
-      training.raise_if_stopped(stop, done)
-      if time.perf_counter() - bar_updated > training.BAR_INTERVAL_S:
-        state.step.block_until_ready()
-        bar.update(done)
-        bar_updated = time.perf_counter()
-    # The state is saved; what comes next need not be done now.
-    if stop := devices.largest(received[0] if received else 0):
-      raise training.RunInterruptedError(stop, experiment.training_steps)
-  return state
+      step = jitted_step(experiment, mesh, state).lower(state, tokens).compile()
+    return step, (sharding.put_batch(mesh, part) for part in stream)
 
-
-def _without_sums(state: State) -> State:
-  """Starts anew to sum the loss."""
-  return state.replace(
-    num_summed=jnp.zeros_like(state.num_summed),
-    loss_sum=jnp.zeros_like(state.loss_sum),
+  num_tokens = experiment.batch_size * experiment.sequence_length
+  return loop.train(
+    experiment,
+    workdir,
+    init_state(experiment, mesh),
+    begin,
+    validate=_make_validation(experiment, mesh, text),
+    validate_every=experiment.validate_every,
+    time_budget_s=time_budget_s,
+    describe_rate=lambda rate, step: [f'{rate * num_tokens:,.0f} tokens/s'],
   )
 
 
@@ -360,27 +260,3 @@ def _make_validation(experiment, mesh, text: loading.Text):
     return math.fsum(losses) / int(sum(numbers))
 
   return validate
-
-
-class _Bar:
-  """A progress bar that shows the losses and tokens per second."""
-
-  def __init__(
-    self, experiment: config_lib.LanguageExperiment, first_step: int
-  ):
-    self._bar = progress.bar(
-      experiment.training_steps, first_step, 'Train', 'step'
-    )
-    self._tokens = experiment.batch_size * experiment.sequence_length
-    self._losses: dict[str, float] = {}
-    self.close = self._bar.close
-
-  def update(self, step: int, **losses: float) -> None:
-    """Shows that a step is done, and new losses."""
-    self._losses |= losses
-    parts = [f'{name} {loss:.4f}' for name, loss in self._losses.items()]
-    rate = self._bar.format_dict['rate']
-    if rate:
-      parts.append(f'{rate * self._tokens:,.0f} tokens/s')
-    self._bar.set_postfix_str(', '.join(parts), refresh=False)
-    self._bar.update(step - self._bar.n)

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.engine import files
-from experiments.formal import config as config_lib
+from experiments.engine import environment, files
 from experiments.sweeps import presets
 
 # Points of a training curve that are kept.
@@ -108,7 +107,7 @@ def make(
     curves=_curves(metrics, len(cell.runs)),
     wall_time_s={k: round(v, 1) for k, v in wall_time_s.items()},
     date=datetime.date.today().isoformat(),
-    environment=config_lib.environment(),
+    environment=environment.current(),
   )
 
 

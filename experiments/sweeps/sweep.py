@@ -6,9 +6,17 @@ import math
 import os
 import time
 
-from experiments.engine import clock, devices, files, metrics, progress
+from experiments.engine import (
+  clock,
+  devices,
+  files,
+  loop,
+  metrics,
+  progress,
+  stopping,
+)
+from experiments.engine import workdir as workdir_lib
 from experiments.formal import builders, range_evaluation, report, training
-from experiments.formal import config as config_lib
 from experiments.sweeps import numbers, presets, results
 
 
@@ -106,7 +114,7 @@ def sweep(
 
   Raises:
     ValueError: If an experiment is impossible, or a folder holds another.
-    training.RunInterruptedError: If a signal came; all is saved.
+    stopping.RunInterruptedError: If a signal came; all is saved.
     OSError: If a file cannot be written, or another process is using a folder.
   """
   clock.check_limit('time_budget_s', time_budget_s)
@@ -151,7 +159,7 @@ def sweep(
       try:
         what = f'{i}/{len(cells)} {cell.name}'
         _measure(name, cell, workdir, results_dir, stop_at, what, steps_left)
-      except training.OutOfTimeError as error:
+      except stopping.OutOfTimeError as error:
         progress.say(str(error))
         return False
   progress.say(
@@ -197,13 +205,19 @@ def _measure(
   folder = os.path.join(workdir, 'cells', cell.task, cell.model)
   runs = [(rate, seed, seed) for rate, seed in cell.runs]
   with files.locked(folder):
-    config_lib.claim_workdir(experiment, folder, runs)
+    workdir_lib.claim(experiment, folder, runs)
     try:
-      with clock.running(folder):
-        state = training.train(
-          experiment, folder, task, model, runs, stop_at, what, steps_after
-        )
-    except training.DivergedError as error:
+      state = training.train(
+        experiment,
+        folder,
+        task,
+        model,
+        runs,
+        stop_at - time.monotonic(),
+        what,
+        steps_after,
+      )
+    except loop.DivergedError as error:
       progress.say('Every run has diverged.')
       state = error.state
     start = time.perf_counter()

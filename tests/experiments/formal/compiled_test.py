@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 
+from experiments.engine import workdir as workdir_lib
 from experiments.formal import (
   builders,
   compiled,
@@ -78,9 +79,7 @@ def test_a_workdir_is_read_as_any_other(name, tmp_path):
   compiled.compile_task(wanted, workdir, 'one_hot')
   if name == 'default':
     with pytest.raises(ValueError, match='chunk_size=2 there, 4 here'):
-      compiled.compile_task(
-        config.replaced(wanted, chunk_size=4), workdir, 'one_hot'
-      )
+      compiled.compile_task(wanted.replaced(chunk_size=4), workdir, 'one_hot')
     accuracies = range_evaluation.evaluate(experiment, task, model, params)
     assert accuracies.shape == (1, 20)
     assert (accuracies == 1.0).all()
@@ -126,7 +125,7 @@ def test_a_machine_of_another_size_than_its_task(
 )
 def test_a_workdir_is_trained_or_compiled(there, here, kind, tmp_path):
   def claim(training_steps):
-    config.claim_workdir(
+    workdir_lib.claim(
       config.Experiment(training_steps=training_steps), str(tmp_path)
     )
 
@@ -157,7 +156,7 @@ def test_what_is_said_counts_states_of_the_minimal_automaton(tmp_path, capsys):
 
 
 def test_training_needs_a_step(tmp_path):
-  experiment = config.replaced(config.Experiment(), training_steps=0)
+  experiment = config.Experiment().replaced(training_steps=0)
   with pytest.raises(ValueError, match='at least 1'):
     run.train_and_evaluate(experiment, str(tmp_path / 'run'))
   assert not (tmp_path / 'run').exists()

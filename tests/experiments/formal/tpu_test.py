@@ -48,7 +48,7 @@ def test_training_and_evaluation_lower_for_tpu(architecture, task_name):
   source = data.make_source(task, experiment.batch_size, [_WIDTH])
   runs = training.make_runs([(1e-3, 0, 0), (1e-3, 1, 1)])
   mesh = devices.make_mesh(2, experiment.batch_size)
-  step = training.make_step(experiment, task, source, model, mesh, _WIDTH)
+  step = training.make_step(task, source, model, mesh, _WIDTH)
   state = jax.eval_shape(
     lambda: training.init_state(experiment, model, [(1e-3, 0, 0)] * 2)
   )

@@ -11,7 +11,15 @@ import numpy as np
 import optax
 import pytest
 
-from experiments.engine import checkpoints, devices, files, metrics
+from experiments.engine import (
+  checkpoints,
+  devices,
+  files,
+  loop,
+  metrics,
+  optimization,
+)
+from experiments.engine import workdir as workdir_lib
 from experiments.formal import (
   builders,
   config,
@@ -81,7 +89,12 @@ def _step(experiment, task, model, width=5):
   source = data.make_source(task, experiment.batch_size, [width])
   return jax.jit(
     training.make_step(
-      experiment, task, source, model, devices.make_mesh(1, 1), width
+      task,
+      source,
+      model,
+      devices.make_mesh(1, 1),
+      width,
+      max_extra_levels=experiment.max_extra_levels,
     )
   )
 
@@ -90,7 +103,7 @@ def test_a_step_is_adam_behind_clipping():
   """Against optax's own chain, one run, one batch, by hand."""
   experiment = dataclasses.replace(_TINY, learning_rate=0.01)
   task, model = builders.make_task_and_model(experiment)
-  runs = training.make_runs(config.runs_of(experiment))
+  runs = training.make_runs([experiment.run])
   state = training.init_state(experiment, model)
   params = jax.tree.map(lambda x: x[0], state.params)
   optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(0.01))
@@ -149,12 +162,12 @@ def test_runs_do_not_disturb_each_other():
 def test_divergence_is_reported_and_the_last_good_checkpoint_kept(tmp_path):
   experiment = dataclasses.replace(_TINY, learning_rate=9e29)
   for _ in range(2):
-    with pytest.raises(training.DivergedError, match='step 2'):
+    with pytest.raises(loop.DivergedError, match='step 2'):
       _train(experiment, tmp_path)
   warm = dataclasses.replace(
     _TINY, learning_rate=9e29, warmup_steps=6, checkpoint_every=1
   )
-  with pytest.raises(training.DivergedError, match='step 3'):
+  with pytest.raises(loop.DivergedError, match='step 3'):
     _train(warm, tmp_path / 'warm')
   _, model = builders.make_task_and_model(warm)
   state = training.init_state(warm, model)
@@ -185,7 +198,7 @@ def test_extra_levels_are_drawn_from_0_to_the_most():
     return jnp.log(jnp.where(target > 0, p, 1 - p))
 
   step = _step(experiment, task, dataclasses.replace(model, apply=revealing))
-  runs = training.make_runs(config.runs_of(experiment))
+  runs = training.make_runs([experiment.run])
   state = training.init_state(experiment, model)
   draws = []
   for _ in range(60):
@@ -208,7 +221,7 @@ def test_schedules(schedule, warmup, expected):
   experiment = dataclasses.replace(
     _TINY, training_steps=150, schedule=schedule, warmup_steps=warmup
   )
-  factor = builders.make_schedule(experiment)
+  factor = optimization.make_schedule(experiment)
   actual = [float(factor(step)) for step in (0, 25, 50, 100)]
   np.testing.assert_allclose(actual, expected, atol=1e-6)
 
@@ -250,7 +263,7 @@ def test_same_command_same_result_and_what_is_written(tmp_path, capsys):
 
 def test_another_experiment_in_the_workdir_is_refused(tmp_path):
   workdir = str(tmp_path)
-  config.claim_workdir(_TINY, workdir)
+  workdir_lib.claim(_TINY, workdir)
   before = _read(workdir, 'config.json')
   other = dataclasses.replace(_TINY, learning_rate=0.5, chunk_size=3)
   with pytest.raises(ValueError, match=r'chunk_size=2.*learning_rate=0\.001'):
@@ -355,7 +368,7 @@ def test_bad_input_is_one_clear_line(fields, message, tmp_path):
 def test_evaluating_what_is_not_there(tmp_path):
   with pytest.raises(ValueError, match='holds no experiment'):
     run.evaluate(str(tmp_path))
-  config.claim_workdir(_TINY, str(tmp_path))
+  workdir_lib.claim(_TINY, str(tmp_path))
   with pytest.raises(OSError, match='no checkpoint'):
     run.evaluate(str(tmp_path))
   (tmp_path / 'config.json').write_text('{"experiment": {')
@@ -409,7 +422,7 @@ def test_training_can_be_prolonged(tmp_path):
     run.train_and_evaluate(experiment, str(tmp_path / 'later'))
   for name in ('metrics.jsonl', 'range_evaluation.csv'):
     assert _read(tmp_path / 'later', name) == _read(tmp_path / 'at_once', name)
-  assert config.load(str(tmp_path / 'later')) == longer
+  assert workdir_lib.load(str(tmp_path / 'later'), config.Experiment) == longer
   with pytest.raises(ValueError, match='training_steps=10 there, 6 here'):
     run.train_and_evaluate(_TINY, str(tmp_path / 'later'))
 
@@ -417,9 +430,9 @@ def test_training_can_be_prolonged(tmp_path):
 def test_what_does_not_change_the_result_may_differ(tmp_path):
   expected = _train(_TINY, tmp_path / 'first')
   (tmp_path / 'second').mkdir()
-  config.claim_workdir(_TINY, str(tmp_path / 'second'))
+  workdir_lib.claim(_TINY, str(tmp_path / 'second'))
   other = dataclasses.replace(_TINY, log_every=4, checkpoint_every=5)
-  config.claim_workdir(other, str(tmp_path / 'second'))
+  workdir_lib.claim(other, str(tmp_path / 'second'))
   actual = _train(other, tmp_path / 'second')
   chex.assert_trees_all_equal(actual, expected)
   lines = metrics.read(str(tmp_path / 'second'))

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from experiments.engine import metrics
+from experiments.engine import workdir as workdir_lib
 from experiments.formal import builders, config, data, describe, run, training
 
 _MODULE = 'tests.experiments.formal.user_task'
@@ -174,8 +175,8 @@ def test_describe_lists_every_task_and_shows_one():
 
 def test_automaton_survives_config_json(tmp_path):
   experiment = config.Experiment(automaton={'alphabet': ['a'], 'states': ['x']})
-  config.claim_workdir(experiment, str(tmp_path))
-  assert config.load(str(tmp_path)) == experiment
+  workdir_lib.claim(experiment, str(tmp_path))
+  assert workdir_lib.load(str(tmp_path), config.Experiment) == experiment
   json.loads((tmp_path / 'config.json').read_text())
 
 

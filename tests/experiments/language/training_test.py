@@ -11,8 +11,7 @@ import numpy as np
 import optax
 import pytest
 
-from experiments.engine import metrics
-from experiments.formal import training as base_training
+from experiments.engine import loop, metrics, stopping
 from experiments.language import config, sharding, training
 from experiments.text import loading
 from tests.experiments.language import texts
@@ -160,7 +159,7 @@ def test_resuming_is_bit_identical(stop_after, undisturbed, tmp_path):
 
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(loading, 'prefetched', with_signal)
-    with pytest.raises(base_training.RunInterruptedError):
+    with pytest.raises(stopping.RunInterruptedError):
       training.train(texts.TINY, str(tmp_path), text)
   resumed = training.train(texts.TINY, str(tmp_path), text)
   chex.assert_trees_all_equal(resumed, whole)
@@ -206,7 +205,7 @@ def test_models_know_the_depth_of_their_training(chunk_size, least):
 def test_divergence_keeps_the_last_good_checkpoint(tmp_path):
   experiment = dataclasses.replace(texts.TINY, learning_rate=9e29)
   for _ in range(2):
-    with pytest.raises(base_training.DivergedError, match='step 2'):
+    with pytest.raises(loop.DivergedError, match='step 2'):
       training.train(experiment, str(tmp_path), texts.random_text(300))
 
 

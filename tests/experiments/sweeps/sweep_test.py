@@ -10,7 +10,8 @@ import jax
 import numpy as np
 import pytest
 
-from experiments.engine import checkpoints, metrics
+from experiments.engine import checkpoints, metrics, stopping
+from experiments.engine import workdir as workdir_lib
 from experiments.formal import builders, config, training
 from experiments.sweeps import presets, results, sweep
 
@@ -97,9 +98,9 @@ def test_time_budget_saves_and_goes_on(tmp_path, capsys, monkeypatch):
   workdir = str(tmp_path / 'twice')
   with monkeypatch.context() as patch:
     patch.setattr(
-      training.ReasonToStop,
+      stopping.ReasonToStop,
       '__call__',
-      lambda self, step: training._TIME_IS_OVER if step == 13 else 0,
+      lambda self, step: stopping.TIME_IS_OVER if step == 13 else 0,
     )
     assert not sweep.sweep('smoke', once, workdir)
   assert 'The time is over: saved step 13' in capsys.readouterr().err
@@ -164,11 +165,11 @@ def test_what_a_preset_does_not_have():
 def test_config_of_a_cell_names_its_runs(tmp_path):
   experiment = config.Experiment()
   runs = [(1e-3, 0, 0), (1e-3, 1, 1)]
-  config.claim_workdir(experiment, str(tmp_path), runs)
-  assert config.load_runs(str(tmp_path)) == runs
-  config.claim_workdir(experiment, str(tmp_path), runs)
+  workdir_lib.claim(experiment, str(tmp_path), runs)
+  assert workdir_lib.load_runs(str(tmp_path), config.Experiment) == runs
+  workdir_lib.claim(experiment, str(tmp_path), runs)
   with pytest.raises(ValueError, match='runs='):
-    config.claim_workdir(experiment, str(tmp_path))
+    workdir_lib.claim(experiment, str(tmp_path))
   assert len(json.loads((tmp_path / 'config.json').read_text())['runs']) == 2
 
 
@@ -190,7 +191,7 @@ def test_a_signal_during_the_last_checkpoint_stops(tmp_path, monkeypatch):
 
   monkeypatch.setattr(checkpoints.Checkpoints, 'save', signalled)
   once = dataclasses.replace(_TINY, tests={})
-  with pytest.raises(training.RunInterruptedError):
+  with pytest.raises(stopping.RunInterruptedError):
     sweep.sweep('smoke', once, str(tmp_path))
   monkeypatch.undo()
   assert sweep.sweep('smoke', once, str(tmp_path))

@@ -1,0 +1,104 @@
+"""What every experiment says, whatever it trains and on what."""
+
+import dataclasses
+from typing import Any, Self
+
+from experiments.engine import options
+
+# Learning rate, seed, and seed of the initial parameters.
+Run = tuple[float, int, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class BaseExperiment:
+  """The fields that all experiments share.
+
+  The help text of each field is its documentation.
+  """
+
+  chunk_size: int = options.option(
+    2, 'Window width C of RegularGPT.', minimum=2
+  )
+  thickness: int = options.option(1, 'Distinct blocks K per level.', minimum=1)
+  embedding_dim: int = options.option(64, 'Width of the model.', minimum=1)
+  num_heads: int = options.option(8, 'Attention heads.', minimum=1)
+  precision: str = options.option(
+    'float32',
+    'Type of the computation; parameters and softmax are float32 always.',
+    choices=('float32', 'bfloat16'),
+  )
+  sequence_length: int = options.option(
+    40, 'Longest training string.', minimum=1
+  )
+  batch_size: int = options.option(128, 'Strings per training step.', minimum=1)
+  training_steps: int = options.option(1000, 'Training steps.', minimum=1)
+  learning_rate: float = options.option(1e-3, 'Peak learning rate of Adam.')
+  schedule: str = options.option(
+    'constant',
+    'Learning rate after the warm-up: kept, or lowered to 0 by a cosine.',
+    choices=('constant', 'cosine'),
+  )
+  warmup_steps: int = options.option(0, 'Steps of linear warm-up.', minimum=0)
+  seed: int = options.option(
+    0, 'Seed of the data and of dropout.', minimum=0, maximum=2**32 - 1
+  )
+  model_init_seed: int = options.option(
+    0, 'Seed of the initial parameters.', minimum=0, maximum=2**32 - 1
+  )
+  log_every: int = options.option(
+    100,
+    'Steps between two lines of metrics; 0 for one at the end.',
+    minimum=0,
+    may_change=True,
+  )
+  checkpoint_every: int = options.option(
+    500,
+    'Steps between two checkpoints; 0 for one at the end.',
+    minimum=0,
+    may_change=True,
+  )
+
+  def __post_init__(self):
+    options.check(self)
+    if not 1e-30 < self.learning_rate < 1e30:
+      raise ValueError(
+        'learning_rate must be positive and finite in float32, got'
+        f' {self.learning_rate}.'
+      )
+    if self.warmup_steps > self.training_steps:
+      raise ValueError(
+        f'warmup_steps ({self.warmup_steps}) must not exceed training_steps'
+        f' ({self.training_steps}).'
+      )
+
+  @property
+  def run(self) -> Run:
+    """The one run that an experiment is."""
+    return self.learning_rate, self.seed, self.model_init_seed
+
+  def steps_depend_on_their_number(self) -> bool:
+    """Whether a step is another where more steps are to come."""
+    return self.schedule != 'constant'
+
+  def replaced(self, **fields: Any) -> Self:
+    """Returns the experiment with some fields replaced, where not None."""
+    given = {k: v for k, v in fields.items() if v is not None}
+    return dataclasses.replace(self, **given)
+
+
+def differences(
+  found: BaseExperiment, wanted: BaseExperiment
+) -> dict[str, str]:
+  """Returns in what a found experiment differs, and so its result.
+
+  Returns:
+    By the field's name, what a message says of it.
+  """
+  return {
+    field.name: field.metadata.get('if_other')
+    or f'{field.name}={getattr(found, field.name)!r} there,'
+    f' {getattr(wanted, field.name)!r} here'
+    for field in dataclasses.fields(found)
+    if not field.metadata.get('may_change')
+    and getattr(found, field.name) != getattr(wanted, field.name)
+  }

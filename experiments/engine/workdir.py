@@ -1,0 +1,163 @@
+"""A run's folder: which experiment it holds, and whether it takes another."""
+
+from collections.abc import Callable, Sequence
+import dataclasses
+import json
+import os
+from typing import Any, TypeVar
+
+from experiments.engine import devices, files
+from experiments.engine import environment as environment_lib
+from experiments.engine import experiment as experiment_lib
+
+CONFIG_FILE = 'config.json'
+# Kinds of experiment, by a field that only they have, and who reads them.
+_KINDS = {
+  'task': 'a model of a formal language, for launch.evaluate',
+  'data_dir': 'a language model, for launch.evaluate_lm and launch.sample',
+}
+
+_E = TypeVar('_E', bound=experiment_lib.BaseExperiment)
+Runs = Sequence[experiment_lib.Run]
+
+
+def claim(
+  experiment: experiment_lib.BaseExperiment,
+  workdir: str,
+  runs: Runs | None = None,
+) -> None:
+  """Makes a folder an experiment's, or checks that it holds this very one.
+
+  Args:
+    experiment: What is about to run.
+    workdir: Its folder, which exists; `config.json` is written into it if it
+      has none.
+    runs: Where several train together, all of them.
+
+  Raises:
+    ValueError: If the folder holds a different experiment, or other files
+      and no experiment. Nothing is changed then.
+  """
+  devices.from_main(
+    lambda: _claim(experiment, workdir, runs or [experiment.run])
+  )
+
+
+def _claim(
+  experiment: experiment_lib.BaseExperiment, workdir: str, runs: Runs
+) -> None:
+  path = os.path.join(workdir, CONFIG_FILE)
+  if os.path.exists(path):
+    found = load(workdir, type(experiment))
+    is_trained = bool(found.training_steps)
+    if is_trained != bool(experiment.training_steps):
+      raise ValueError(
+        f'{workdir} holds a different experiment, a model that was'
+        f' {"trained" if is_trained else "compiled"}. Choose another --workdir.'
+      )
+    refused = _refused(found, experiment)
+    found_runs = load_runs(workdir, type(experiment))
+    if not refused and found_runs != list(runs):
+      refused.append(f'runs={found_runs} there, {list(runs)} here')
+    if refused:
+      raise ValueError(
+        f'{workdir} holds a different experiment: {"; ".join(refused)}.'
+        ' Choose another --workdir, or remove this one to start anew'
+        ' (launch.evaluate and launch.evaluate_lm test a trained model on other'
+        ' lengths).'
+      )
+    if found != experiment:
+      _write(experiment, runs, path)
+    return
+  if any(not name.startswith('.') for name in os.listdir(workdir)):
+    raise ValueError(
+      f'{workdir} has files but no {CONFIG_FILE}. Choose another --workdir, or'
+      ' remove this one to start anew.'
+    )
+  _write(experiment, runs, path)
+
+
+def _refused(
+  found: experiment_lib.BaseExperiment, wanted: experiment_lib.BaseExperiment
+) -> list[str]:
+  """Returns the differences with which the steps done would be others."""
+  differing = experiment_lib.differences(found, wanted)
+  is_prolonged = wanted.training_steps > found.training_steps
+  if is_prolonged and not wanted.steps_depend_on_their_number():
+    differing.pop('training_steps')
+  return list(differing.values())
+
+
+def _write(
+  experiment: experiment_lib.BaseExperiment, runs: Runs, path: str
+) -> None:
+  contents = {
+    'experiment': dataclasses.asdict(experiment),
+    'environment': environment_lib.current(),
+  }
+  if list(runs) != [experiment.run]:
+    contents['runs'] = list(runs)
+  files.write_atomically(path, json.dumps(contents, indent=2) + '\n')
+
+
+def load(workdir: str, kind: type[_E]) -> _E:
+  """Reads the experiment that a folder holds.
+
+  Args:
+    workdir: The folder.
+    kind: Class of the experiment.
+
+  Raises:
+    ValueError: If there is none, it is of another class, or it cannot be read.
+  """
+
+  def take(contents):
+    wanted = {field.name for field in dataclasses.fields(kind)}
+    for mark, what in _KINDS.items():
+      if mark in contents['experiment'] and mark not in wanted:
+        raise ValueError(f'it is of {what}.')
+    return kind(**contents['experiment'])
+
+  return _read(workdir, take)
+
+
+def holds_language_model(workdir: str) -> bool:
+  """Whether a folder's experiment is one of language models.
+
+  Raises:
+    ValueError: As `load`.
+  """
+  return _read(workdir, lambda contents: 'data_dir' in contents['experiment'])
+
+
+def load_runs(
+  workdir: str, kind: type[experiment_lib.BaseExperiment]
+) -> list[experiment_lib.Run]:
+  """Reads the runs that a folder holds.
+
+  Raises:
+    ValueError: As `load`.
+  """
+  experiment = load(workdir, kind)
+  return _read(
+    workdir,
+    lambda contents: (
+      [(float(rate), int(seed), int(init)) for rate, seed, init in runs]
+      if (runs := contents.get('runs'))
+      else [experiment.run]
+    ),
+  )
+
+
+def _read(workdir: str, take: Callable[[dict[str, Any]], Any]) -> Any:
+  """Returns what a function takes from a folder's `config.json`."""
+  path = os.path.join(workdir, CONFIG_FILE)
+  try:
+    with open(path, encoding='utf-8') as f:
+      return take(json.load(f))
+  except FileNotFoundError:
+    raise ValueError(
+      f'{workdir} holds no experiment: it has no {CONFIG_FILE}.'
+    ) from None
+  except (ValueError, KeyError, TypeError, AttributeError) as error:
+    raise ValueError(f'Cannot read {path}: {error}') from error
