@@ -192,8 +192,8 @@ def _percent(value: float | None, sign: str = '') -> str:
 def _measured(entry: numbers.Entry) -> str:
   if entry.ours is None:
     return _MISSING
-  numbers = (entry.ours.max, entry.ours.avg, entry.ours.mean)
-  text = ' / '.join(map(_percent, numbers))
+  found = (entry.ours.max, entry.ours.avg, entry.ours.mean)
+  text = ' / '.join(map(_percent, found))
   if numbers.diverged(entry.result):
     text += f' {_DIVERGED}'
   if _differences(entry):
