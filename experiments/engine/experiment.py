@@ -87,17 +87,26 @@ class BaseExperiment:
 
 
 def differences(
-  found: BaseExperiment, wanted: BaseExperiment
+  found: BaseExperiment,
+  wanted: BaseExperiment,
+  there: str = ' there',
+  here: str = 'here',
 ) -> dict[str, str]:
   """Returns in what a found experiment differs, and so its result.
+
+  Args:
+    found: As it is stored.
+    wanted: As it should be.
+    there: Stands in the texts behind what was found.
+    here: Stands behind what is wanted.
 
   Returns:
     By the field's name, what a message says of it.
   """
   return {
     field.name: field.metadata.get('if_other')
-    or f'{field.name}={getattr(found, field.name)!r} there,'
-    f' {getattr(wanted, field.name)!r} here'
+    or f'{field.name}={getattr(found, field.name)!r}{there},'
+    f' {getattr(wanted, field.name)!r} {here}'
     for field in dataclasses.fields(found)
     if not field.metadata.get('may_change')
     and getattr(found, field.name) != getattr(wanted, field.name)

@@ -13,6 +13,7 @@ from matplotlib import figure as figure_lib
 from matplotlib import ticker
 
 from experiments.engine import environment, files, pictures
+from experiments.engine import results as results_lib
 from experiments.language import config as config_lib
 from experiments.language import evaluation
 
@@ -61,8 +62,7 @@ def contents(
 
 def save_json(results: Mapping[str, Any], path: str) -> None:
   """Writes what `contents` returned; makes the folder."""
-  files.make_folder(os.path.dirname(os.path.abspath(path)))
-  files.write_atomically(path, json.dumps(results, indent=2) + '\n')
+  results_lib.save(path, json.dumps(results, indent=2) + '\n')
 
 
 def load_json(path: str) -> dict[str, Any]:
@@ -71,25 +71,16 @@ def load_json(path: str) -> dict[str, Any]:
   Raises:
     ValueError: If it is something else.
   """
-  try:
-    with open(path, encoding='utf-8') as f:
-      results = json.load(f)
+
+  def take(results):
     results['perplexity'] = {
       int(length): evaluation.Perplexity(**value)
       for length, value in results['perplexity'].items()
     }
     _check(results)
-  except (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    OverflowError,
-    RecursionError,
-  ) as error:
-    raise ValueError(f'Cannot read the result {path}: {error}') from error
-  return results
+    return results
+
+  return results_lib.load(path, take)
 
 
 def _check(results: dict[str, Any]) -> None:

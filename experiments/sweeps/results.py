@@ -11,17 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from experiments.engine import environment, files
+from experiments.engine import environment
+from experiments.engine import results as results_lib
 from experiments.sweeps import presets
 
 # Points of a training curve that are kept.
 _MAX_CURVE_POINTS = 100
 _DIGITS = 4
-
-# Folder of the results, in a workdir.
-FOLDER = 'results'
-# Folder in a folder of results that holds those of language models.
-LANGUAGE = 'language'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,14 +134,13 @@ def path(folder: str, preset: str, cell: presets.Cell) -> str:
 
 def save(result: Result, file: str) -> None:
   """Writes a result, whole or not at all; makes the folder."""
-  files.make_folder(os.path.dirname(file))
   # A line a field: what changed can be seen.
   lines = [
     f'{json.dumps(name)}: {json.dumps(value)}'
     for name, value in dataclasses.asdict(result).items()
   ]
   text = '{\n' + ',\n'.join(lines) + '\n}\n'
-  files.write_atomically(file, text)
+  results_lib.save(file, text)
 
 
 def load(file: str) -> Result:
@@ -154,21 +149,13 @@ def load(file: str) -> Result:
   Raises:
     ValueError: If it cannot be read, or is not the result of a cell.
   """
-  try:
-    with open(file, encoding='utf-8') as f:
-      result = Result(**json.load(f))
+
+  def take(contents):
+    result = Result(**contents)
     _check(result)
     return result
-  except (
-    OSError,
-    ValueError,
-    TypeError,
-    KeyError,
-    AttributeError,
-    OverflowError,
-    RecursionError,
-  ) as error:
-    raise ValueError(f'Cannot read the result {file}: {error}') from error
+
+  return results_lib.load(file, take)
 
 
 def _check(result: Result) -> None:
@@ -222,8 +209,8 @@ def load_all(folder: str) -> Iterator[Result]:
   """
   for parent, folders, names in os.walk(folder):
     folders.sort()
-    if parent == folder and LANGUAGE in folders:
-      folders.remove(LANGUAGE)
+    if parent == folder and results_lib.LANGUAGE in folders:
+      folders.remove(results_lib.LANGUAGE)
     for name in sorted(names):
       if name.endswith('.json'):
         file = os.path.join(parent, name)

@@ -15,6 +15,7 @@ from experiments.engine import (
   progress,
   stopping,
 )
+from experiments.engine import results as results_lib
 from experiments.engine import workdir as workdir_lib
 from experiments.formal import builders, range_evaluation, report, training
 from experiments.sweeps import numbers, presets, results
@@ -120,7 +121,7 @@ def sweep(
   clock.check_limit('time_budget_s', time_budget_s)
   stop_at = time.monotonic() + time_budget_s
   workdir = workdir or os.path.join('runs', name)
-  in_workdir = os.path.join(workdir, results.FOLDER)
+  in_workdir = os.path.join(workdir, results_lib.FOLDER)
   results_dir = results_dir or in_workdir
   report_flags = f'--results={results_dir} --output_dir={workdir}'
   if results_dir == in_workdir:
@@ -175,19 +176,9 @@ def _has_result(name: str, cell: presets.Cell, results_dir: str) -> bool:
     ValueError: If what is measured is another experiment.
   """
   path = results.path(results_dir, name, cell)
-
-  def look():
-    if not os.path.exists(path):
-      return False
-    differing = numbers.differences(results.load(path), cell, 'here')
-    if differing:
-      raise ValueError(
-        f'{path} is of another experiment: {"; ".join(differing)}. Choose'
-        ' another folder for the results.'
-      )
-    return True
-
-  return bool(devices.from_main(look))
+  return results_lib.is_measured(
+    path, lambda: numbers.differences(results.load(path), cell, 'here')
+  )
 
 
 def _measure(

@@ -14,11 +14,13 @@ import pytest
 from experiments.language import (
   config,
   evaluation,
+  paper,
   presets,
   report,
   sweep,
+  sweep_report,
 )
-from experiments.sweeps import paper, results
+from experiments.sweeps import results
 from tests.experiments.language import texts
 
 _TABLE_3 = presets.PRESETS['table3']
@@ -85,7 +87,7 @@ def test_report(tmp_path, capsys):
   _save(tmp_path, 't5', 0, 5.0, batch_size=16, accumulation_steps=2)
   _save(tmp_path, 't5', 2, 0.0, diverged=True, batch_size=16)
   _save(tmp_path, 'regular_gpt_32_6', 0, 0.0, diverged=True)
-  sweep.write_report('table3', str(tmp_path))
+  sweep_report.write('table3', str(tmp_path))
   text = (tmp_path / 'report.md').read_text()
   assert text in capsys.readouterr().out
   rows = [line.strip('|').split(' | ') for line in text.splitlines()]
@@ -106,7 +108,7 @@ def test_report(tmp_path, capsys):
   assert 'of seeds 0, 2 (the preset has 0, 1, 2), seed 2 diverged at' in t5
   assert '40,000 of 50,000 steps' in t5
   assert '† Without the seeds that diverged' in text
-  assert t5.endswith('not as the preset says: batch_size=16')
+  assert t5.endswith('not as the preset says: batch_size=16, 32 in the preset')
   assert (tmp_path / 'report.png').read_bytes().startswith(b'\x89PNG')
   lines = (tmp_path / 'report.csv').read_text().splitlines()
   assert len(lines) == 11
@@ -116,7 +118,7 @@ def test_report(tmp_path, capsys):
 
 def test_a_report_of_nothing_but_diverged_models(tmp_path, capsys):
   _save(tmp_path, 'alibi', 0, 0.0, diverged=True)
-  sweep.write_report('table3', str(tmp_path))
+  sweep_report.write('table3', str(tmp_path))
   assert 'diverged (24.53)' in capsys.readouterr().out
 
 
@@ -170,18 +172,18 @@ def test_damaged_results_are_refused(damage, tmp_path):
   path = _save(tmp_path, 'alibi', 0, 1.0)
   path.write_text(damage(path.read_text()))
   with pytest.raises(ValueError, match='seed_0'):
-    sweep.write_report('table3', str(tmp_path))
+    sweep_report.write('table3', str(tmp_path))
 
 
 def test_the_repository_s_results_are_whole():
   repository = pathlib.Path(__file__).parents[3]
   for folder in (repository / 'results' / 'language').iterdir():
-    found = sweep.load(folder.name, str(folder))
+    found = sweep_report.load(folder.name, str(folder))
     assert any(found.values())
 
 
 def test_without_results_all_is_missing(tmp_path, capsys):
-  sweep.write_report('table3', str(tmp_path))
+  sweep_report.write('table3', str(tmp_path))
   printed = capsys.readouterr().out
   assert printed.count('missing (') == len(paper.TABLE_3)
   assert 'no results of table3 yet' in printed
@@ -274,7 +276,7 @@ def test_what_is_impossible_fails_before_any_training(
 
 def test_models_of_unlike_texts_share_no_table(tmp_path):
   _save(tmp_path, 'alibi', 0, 20.0, fingerprint='one')
-  sweep.load('table3', str(tmp_path))
+  sweep_report.load('table3', str(tmp_path))
   _save(tmp_path, 't5', 0, 20.0, fingerprint='another')
   with pytest.raises(ValueError, match='trained on other texts'):
-    sweep.load('table3', str(tmp_path))
+    sweep_report.load('table3', str(tmp_path))

@@ -14,7 +14,9 @@ from matplotlib import image
 import numpy as np
 import pytest
 
+from experiments.engine import results as results_lib
 from experiments.sweeps import numbers, paper, presets, results
+from experiments.sweeps import page as page_lib
 from experiments.sweeps import pictures as sweep_pictures
 from experiments.sweeps import report as sweep_report
 
@@ -382,7 +384,7 @@ def test_one_run_of_one_step_that_diverged_at_once_is_drawn():
     },
   )
   result.runs[0]['diverged_at'] = 0
-  page = sweep_report.page(numbers.tables([result]))
+  page = page_lib.page(numbers.tables([result]))
   assert _Page(page).tags.count('img') == 2
 
 
@@ -460,6 +462,8 @@ def test_readme_without_markers_is_refused_and_kept(folder, tmp_path):
 
 
 def test_readme_of_the_repository_shows_its_results():
-  tables = numbers.tables(results.load_all(str(_REPOSITORY / results.FOLDER)))
+  tables = numbers.tables(
+    results.load_all(str(_REPOSITORY / results_lib.FOLDER))
+  )
   text = (_REPOSITORY / 'README.md').read_text()
   assert _between(text).strip() == sweep_report.markdown(tables).strip()

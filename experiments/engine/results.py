@@ -1,0 +1,76 @@
+"""What was measured, as files: each whole, and each measured once."""
+
+from collections.abc import Callable, Sequence
+import json
+import os
+from typing import Any, TypeVar
+
+from experiments.engine import devices, files
+
+# Folder of the results, in a workdir.
+FOLDER = 'results'
+# Folder in a folder of results that holds those of language models.
+LANGUAGE = 'language'
+
+_T = TypeVar('_T')
+
+
+def load(path: str, take: Callable[[Any], _T]) -> _T:
+  """Reads a result.
+
+  Args:
+    path: Of a JSON file.
+    take: From what is in it to the result; may raise what looking into
+      something of another shape raises.
+
+  Raises:
+    ValueError: If it cannot be read, or is no result.
+  """
+  try:
+    with open(path, encoding='utf-8') as f:
+      return take(json.load(f))
+  except (
+    OSError,
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+  ) as error:
+    raise ValueError(f'Cannot read the result {path}: {error}') from error
+
+
+def save(path: str, text: str) -> None:
+  """Writes a result, whole or not at all; makes the folder.
+
+  Raises:
+    OSError: If it cannot be written.
+  """
+  files.make_folder(os.path.dirname(os.path.abspath(path)))
+  files.write_atomically(path, text)
+
+
+def is_measured(path: str, differences: Callable[[], Sequence[str]]) -> bool:
+  """Whether there is a result, the same on all processes.
+
+  Args:
+    path: Where it would be.
+    differences: Says how the one that is there was made otherwise than the one
+      that is wanted.
+
+  Raises:
+    ValueError: If it is that of another experiment.
+  """
+
+  def look():
+    if not os.path.exists(path):
+      return False
+    if differing := differences():
+      raise ValueError(
+        f'{path} is of another experiment: {"; ".join(differing)}. Choose'
+        ' another folder for the results.'
+      )
+    return True
+
+  return bool(devices.from_main(look))

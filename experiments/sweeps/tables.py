@@ -1,0 +1,241 @@
+"""Measured cells as tables: of accuracies, of how they came about, and CSV."""
+
+from collections.abc import Mapping, Sequence
+import csv
+import datetime
+import io
+
+from experiments.sweeps import numbers, presets, results
+
+MISSING = 'missing'
+_DIVERGED = '†'
+_DIFFERS = '‡'
+
+Tables = Mapping[str, Sequence[numbers.Entry]]
+# Of text: a header and rows.
+Text = tuple[list[str], list[list[str]]]
+
+
+def num_measured(entries: Sequence[numbers.Entry]) -> str:
+  """Says how many cells of a table are measured."""
+  cells = {(entry.preset, entry.cell.name): entry.result for entry in entries}
+  number = sum(result is not None for result in cells.values())
+  return f'{number} of {len(cells)} cells measured'
+
+
+def model_name(entry: numbers.Entry) -> str:
+  """Returns a model's name, saying so where the paper does not have it."""
+  is_ours = entry.cell.experiment.max_extra_levels > 0
+  return entry.cell.model + (' (ours)' if is_ours else '')
+
+
+def legend(entries: Sequence[numbers.Entry]) -> str:
+  """Says what the numbers of a table are."""
+  about = presets.PRESETS[entries[0].preset].about
+  text = f'{about} ' if about else ''
+  text += 'Mean accuracy over all lengths beyond training, in percent'
+  if any(entry.test for entry in entries):
+    text += ' (same length: accuracy at the longest training length)'
+  text += (
+    '. Measured: Max / Avg / mean: the best of all runs / the mean over the'
+    ' seeds at the best learning rate / the mean over all runs.'
+  )
+  if any(entry.paper for entry in entries):
+    text += (
+      ' Paper: Max / Avg of Chi et al. (2023). Difference: measured less paper.'
+    )
+  results_ = [entry.result for entry in entries if entry.result]
+  if any(map(numbers.diverged, results_)):
+    text += f' {_DIVERGED} Some runs diverged and count as frozen then.'
+  if any(_differences(entry) for entry in entries):
+    text += f' {_DIFFERS} Not as the preset says: see below.'
+  return text
+
+
+def _differences(entry: numbers.Entry) -> list[str]:
+  if entry.result is None:
+    return []
+  return numbers.differences(entry.result, entry.cell)
+
+
+def accuracies(entries: Sequence[numbers.Entry]) -> Text:
+  """Returns the table of accuracies: rows of tasks, columns of models."""
+  models = list(dict.fromkeys(map(model_name, entries)))
+  by_row: dict[tuple[str, ...], dict[str, numbers.Entry]] = {}
+  for entry in entries:
+    row = (entry.cell.task, entry.test, entry.setting if entry.test else '')
+    by_row.setdefault(row, {})[model_name(entry)] = entry
+  rows = []
+  for row, by_model in by_row.items():
+    kinds = {
+      'measured': [_measured(by_model[model]) for model in models],
+      'paper': [_published(by_model[model]) for model in models],
+      'difference': [_difference(by_model[model]) for model in models],
+    }
+    label = ', '.join(filter(None, row))
+    for kind, texts in kinds.items():
+      if any(texts):
+        rows.append([label, kind, *texts])
+        label = ''
+  return ['task', '', *models], rows
+
+
+def _percent(value: float | None, sign: str = '') -> str:
+  return '-' if value is None else f'{value:{sign}.1f}'
+
+
+def _measured(entry: numbers.Entry) -> str:
+  if entry.ours is None:
+    return MISSING
+  found = (entry.ours.max, entry.ours.avg, entry.ours.mean)
+  text = ' / '.join(map(_percent, found))
+  if numbers.diverged(entry.result):
+    text += f' {_DIVERGED}'
+  if _differences(entry):
+    text += f' {_DIFFERS}'
+  return text
+
+
+def _published(entry: numbers.Entry) -> str:
+  if entry.paper is None:
+    return ''
+  return f'{_percent(entry.paper.max)} / {_percent(entry.paper.avg)}'
+
+
+def _difference(entry: numbers.Entry) -> str:
+  if entry.ours is None or entry.paper is None:
+    return ''
+  pairs = ((entry.ours.max, entry.paper.max), (entry.ours.avg, entry.paper.avg))
+  # Of the numbers as they are shown.
+  return ' / '.join(
+    _percent(None if theirs is None else round(ours, 1) - theirs, '+')
+    for ours, theirs in pairs
+  )
+
+
+def provenance(entries: Sequence[numbers.Entry]) -> Text:
+  """Returns how each measured cell of a table was made, a row a cell."""
+  header = [
+    'task',
+    'model',
+    'best learning rate',
+    'runs',
+    'diverged',
+    'steps',
+    'not as the preset',
+    'lengths trained; tested',
+    'device',
+    'training + evaluation, h:mm:ss',
+    'date',
+    'versions',
+  ]
+  by_cell: dict[tuple[str, str], list[numbers.Entry]] = {}
+  for entry in entries:
+    if entry.ours is not None:
+      by_cell.setdefault((entry.preset, entry.cell.name), []).append(entry)
+  rows = []
+  for same in by_cell.values():
+    entry, result = same[0], same[0].result
+    rates = dict.fromkeys(f'{e.ours.learning_rate:g}' for e in same)
+    rows.append(
+      [
+        entry.cell.task,
+        model_name(entry),
+        ', '.join(rates),
+        str(len(result.runs)),
+        '; '.join(
+          f'learning rate {run["learning_rate"]:g}, seed {run["seed"]}, at step'
+          f' {run["diverged_at"]}'
+          for run in numbers.diverged(result)
+        )
+        or 'none',
+        str(result.experiment.get('training_steps')),
+        '; '.join(_differences(entry)),
+        _lengths(entry),
+        _device(result),
+        f'{_duration(result, "training")} + {_duration(result, "evaluation")}',
+        result.date,
+        _versions(result),
+      ]
+    )
+  return header, rows
+
+
+def _lengths(entry: numbers.Entry) -> str:
+  trained = entry.result.training_length
+  longest = len(entry.result.accuracy[entry.test][0])
+  return f'1..{trained}; {trained + 1}..{longest}'
+
+
+def _device(result: results.Result) -> str:
+  environment = result.environment
+  return f'{environment.get("num_devices")} x {environment.get("device")}'
+
+
+def _versions(result: results.Result) -> str:
+  environment = result.environment
+  commit = str(environment.get('git_commit'))[:10]
+  return (
+    f'jax {environment.get("jax")}, flax {environment.get("flax")},'
+    f' Python {environment.get("python")}, commit {commit}'
+  )
+
+
+def _duration(result: results.Result, part: str) -> str:
+  seconds = round(result.wall_time_s.get(part, 0))
+  return str(datetime.timedelta(seconds=seconds))
+
+
+def comma_separated(tables: Tables) -> str:
+  """Returns every number as CSV, a line each; a missing one has none."""
+  lines = [_line(entry) for entries in tables.values() for entry in entries]
+  text = io.StringIO()
+  writer = csv.DictWriter(text, lines[0] if lines else [], lineterminator='\n')
+  writer.writeheader()
+  writer.writerows(lines)
+  return text.getvalue()
+
+
+def _line(entry: numbers.Entry) -> dict[str, object]:
+  ours, theirs, result = entry.ours, entry.paper, entry.result
+
+  def of_result(get):
+    return '' if result is None else get(result)
+
+  def rounded(value):
+    return '' if value is None else round(value, 4)
+
+  def less(ours, theirs):
+    return '' if ours is None or theirs is None else rounded(ours - theirs)
+
+  line = {
+    'preset': entry.preset,
+    'task': entry.cell.task,
+    'model': entry.cell.model,
+    'test': entry.test,
+    'setting': entry.setting,
+    'status': MISSING if ours is None else 'measured',
+  }
+  for name in ('max', 'avg', 'mean'):
+    line[f'{name}_percent'] = rounded(getattr(ours, name, None))
+  for name in ('max', 'avg'):
+    line[f'paper_{name}_percent'] = rounded(getattr(theirs, name, None))
+    line[f'difference_{name}'] = less(
+      getattr(ours, name, None), getattr(theirs, name, None)
+    )
+  line |= {
+    'best_learning_rate': '' if ours is None else ours.learning_rate,
+    'runs': of_result(lambda r: len(r.runs)),
+    'diverged_runs': of_result(lambda r: len(numbers.diverged(r))),
+    'training_steps': of_result(lambda r: r.experiment.get('training_steps')),
+    'training_length': of_result(lambda r: r.training_length),
+    'longest_length': of_result(lambda r: len(r.accuracy[entry.test][0])),
+    'chance_percent': of_result(lambda r: rounded(100 * r.chance)),
+    'training_s': of_result(lambda r: r.wall_time_s.get('training')),
+    'evaluation_s': of_result(lambda r: r.wall_time_s.get('evaluation')),
+    'date': of_result(lambda r: r.date),
+    'not_as_preset': '; '.join(_differences(entry)),
+  }
+  for name in ('device', 'num_devices', 'jax', 'flax', 'python', 'git_commit'):
+    line[name] = of_result(lambda r, name=name: r.environment.get(name))
+  return line
