@@ -18,13 +18,7 @@ _ENCODING = flags.DEFINE_enum(
   'How states are written: as in the paper, or shorter for large automata.',
 )
 _FIELDS = (
-  'task',
-  'task_params',
-  'task_module',
-  'regex',
-  'alphabet',
-  'automaton',
-  'target',
+  *config.TASK_FIELDS,
   'chunk_size',
   'sequence_length',
   'max_range_test_length',

@@ -8,16 +8,7 @@ from absl import flags
 from experiments.formal import config, describe
 from launch import flag_lib
 
-_FIELDS = (
-  'task',
-  'task_params',
-  'task_module',
-  'regex',
-  'alphabet',
-  'automaton',
-  'target',
-  'seed',
-)
+_FIELDS = (*config.TASK_FIELDS, 'seed')
 flag_lib.define_experiment(_FIELDS, optional=True)
 
 

@@ -29,29 +29,6 @@ class Block(transformer.Block):
     out = attention.causal_attention(q, k, v, bias_HxT, visible_BxT)
     return self.after_attention(x_BxTxD, out, deterministic), (k, v)
 
-  def decode(self, x_BxD, keys_values, position, bias_HxT, visible_BxT):
-    """Maps the next position's input to its output.
-
-    Args:
-      x_BxD: The input.
-      keys_values: Those of all positions, each [B, T, H, d].
-      position: Where on the second axis its own go.
-      bias_HxT: By key.
-      visible_BxT: False for keys that it may not see.
-
-    Returns:
-      Output [B, D], and `keys_values` with its own.
-    """
-    q_BxHxd, *new = self.project(x_BxD)
-    keys_values = tuple(
-      jax.lax.dynamic_update_slice_in_dim(old, x[:, None], position, 1)
-      for old, x in zip(keys_values, new, strict=True)
-    )
-    out, _ = attention.window_attention(
-      q_BxHxd, *keys_values, bias_HxT, visible_BxT
-    )
-    return self.after_attention(x_BxD, out, True), keys_values
-
 
 class GPT(transformer.Transformer):
   """GPT over right-aligned tokens, -1 standing for "no symbol"."""

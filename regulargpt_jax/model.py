@@ -104,30 +104,6 @@ class Block(transformer.Block):
       )
     return self.after_attention(x_BxTxD, out, deterministic), (k, v)
 
-  def decode(self, x_BxD, keys_values, slot, slots_C, visible_BxC):
-    """Maps the next position's input to its output.
-
-    Args:
-      x_BxD: The input.
-      keys_values: Those of earlier positions, each [B, S, H, d].
-      slot: Where on the second axis its own key and value go.
-      slots_C: Where those of its window are, its own first.
-      visible_BxC: False for those that it may not see; None for all seen.
-
-    Returns:
-      Output [B, D], and `keys_values` with its own.
-    """
-    q_BxHxd, *new = self.project(x_BxD)
-    keys_values = tuple(
-      jax.lax.dynamic_update_slice_in_dim(old, x[:, None], slot, 1)
-      for old, x in zip(keys_values, new, strict=True)
-    )
-    k_BxCxHxd, v_BxCxHxd = (x[:, slots_C] for x in keys_values)
-    out, _ = attention.window_attention(
-      q_BxHxd, k_BxCxHxd, v_BxCxHxd, self.position_bias_HxC, visible_BxC
-    )
-    return self.after_attention(x_BxD, out, True), keys_values
-
   def dense(self, x_BxTxD, visible_BxT, dilation, deterministic=True):
     """As `windowed`, by the T x T additive mask."""
     mask_HxTxT = attention.additive_mask(
@@ -309,7 +285,12 @@ class RegularGPT(transformer.Transformer):
       updated = []
       for block, keys_values in zip(self.blocks, blocks, strict=True):
         h, keys_values = block.decode(
-          h, keys_values, slots_C[0], slots_C, visible_BxC
+          h,
+          keys_values,
+          slots_C[0],
+          block.position_bias_HxC,
+          visible_BxC,
+          slots_C,
         )
         updated.append(keys_values)
       answer = jnp.where((level < num_levels_B)[:, None], h, answer)

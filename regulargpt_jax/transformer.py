@@ -116,6 +116,32 @@ class Block(nn.Module):
     self.sow('intermediates', 'output', h)
     return h
 
+  def decode(
+    self, x_BxD, keys_values, slot, bias_HxN, visible_BxN, slots=slice(None)
+  ):
+    """Maps the next position's input to its output.
+
+    Args:
+      x_BxD: The input.
+      keys_values: Those of earlier positions, each [B, S, H, d].
+      slot: Where on the second axis its own key and value go.
+      bias_HxN: By key.
+      visible_BxN: False for keys that it may not see; None for all seen.
+      slots: Which N of the S keys and values it attends to.
+
+    Returns:
+      Output [B, D], and `keys_values` with its own.
+    """
+    q_BxHxd, *new = self.project(x_BxD)
+    keys_values = tuple(
+      jax.lax.dynamic_update_slice_in_dim(old, x[:, None], slot, 1)
+      for old, x in zip(keys_values, new, strict=True)
+    )
+    out_BxHxd, _ = attention.window_attention(
+      q_BxHxd, *(x[:, slots] for x in keys_values), bias_HxN, visible_BxN
+    )
+    return self.after_attention(x_BxD, out_BxHxd, True), keys_values
+
   def _joined(self, x_NxD, out_NxD):
     return x_NxD + out_NxD if self.config.residual else out_NxD
 

@@ -39,11 +39,10 @@ def analyze(
     receptive_field.analyze_language_model(workdir, num_strings, length)
     return
   subject = subject_lib.load(workdir)
+  search = clusters.Search(num_strings, max_clusters)
   if name == 'clusters':
-    clusters.analyze(subject, workdir, num_strings, length, max_clusters)
+    clusters.analyze(subject, workdir, search, length)
   elif name == 'receptive_field':
     receptive_field.analyze(subject, workdir, num_strings, length)
   else:
-    attention.analyze(
-      subject, workdir, string, num_strings, length, max_clusters
-    )
+    attention.analyze(subject, workdir, string, search, length)

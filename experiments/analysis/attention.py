@@ -64,9 +64,8 @@ def analyze(
   subject: subject_lib.Subject,
   workdir: str,
   string: str,
-  num_strings: int,
+  search: clusters.Search,
   length: int,
-  max_clusters: int,
 ) -> None:
   """Writes `attention.json`, `.npz` and `.png`, and prints the numbers.
 
@@ -74,10 +73,8 @@ def analyze(
     subject: What to look at.
     workdir: Where to write.
     string: What to look at it with, as people write it.
-    num_strings: How many strings of the task to find the clusters from, of each
-      of two lengths.
+    search: How to look for the clusters, in strings of two lengths.
     length: One of them; the other is that of the string.
-    max_clusters: Most clusters to look for.
 
   Raises:
     ValueError: If the string is too short or too long or has unknown symbols,
@@ -96,7 +93,7 @@ def analyze(
     )
   # Some maps may occur at nodes of strings of its own length only.
   lengths = sorted({length, len(tokens_T)})
-  nodes = clusters.find(subject, num_strings, lengths, max_clusters)
+  nodes = clusters.find(subject, search, lengths)
   trace = tree.trace(subject.config, subject.params, tokens_T[None])
   labels = [
     clusters_lib.nearest(nodes.clusters.centers, x[0]) for x in trace.outputs

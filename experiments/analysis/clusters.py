@@ -63,28 +63,37 @@ class Nodes(NamedTuple):
   rand_index: float | None
 
 
+class Search(NamedTuple):
+  """How clusters are looked for.
+
+  Attributes:
+    num_strings: Strings of the task to run, of each length.
+    max_clusters: Most clusters to look for.
+  """
+
+  num_strings: int
+  max_clusters: int
+
+
 def find(
   subject: subject_lib.Subject,
-  num_strings: int,
+  search: Search,
   lengths: Sequence[int],
-  max_clusters: int,
 ) -> Nodes:
   """Returns the clusters of a model's outputs on strings of its task.
 
   Args:
     subject: What to look at.
-    num_strings: Strings of each length.
+    search: How to look.
     lengths: Of the strings.
-    max_clusters: Most clusters to look for.
 
   Raises:
     ValueError: If there are too few strings, or they are too short.
   """
   chunk_size = subject.config.chunk_size
-  if num_strings < 1:
-    raise ValueError(f'num_strings must be at least 1, got {num_strings}.')
-  if max_clusters < 2:
-    raise ValueError(f'max_clusters must be at least 2, got {max_clusters}.')
+  for name, least in (('num_strings', 1), ('max_clusters', 2)):
+    if (value := getattr(search, name)) < least:
+      raise ValueError(f'{name} must be at least {least}, got {value}.')
   longest = max(lengths, default=0)
   if longest <= chunk_size**2:
     raise ValueError(
@@ -93,7 +102,7 @@ def find(
       ' needed, which give three levels.'
     )
   tokens = np.concatenate(
-    [x for x, _ in subject_lib.sample(subject, num_strings, lengths)]
+    [x for x, _ in subject_lib.sample(subject, search.num_strings, lengths)]
   )
   with progress.timed(f'Running the model on {len(tokens)} strings'):
     trace = tree.trace(subject.config, subject.params, tokens)
@@ -109,7 +118,7 @@ def find(
   rng = np.random.default_rng(subject.experiment.seed)
   sample_S = clusters.even_sample(level_N, _SAMPLE_SIZE, rng)
   with progress.timed(f'Finding clusters of {len(output_NxD)} outputs'):
-    found = clusters.find(output_NxD[sample_S], max_clusters)
+    found = clusters.find(output_NxD[sample_S], search.max_clusters)
   label_N = clusters.nearest(found.centers, output_NxD)
   true_S = maps_MxQ = map_of_cluster = rand_index = None
   if subject.machine is not None:
@@ -140,23 +149,21 @@ def find(
 def analyze(
   subject: subject_lib.Subject,
   workdir: str,
-  num_strings: int,
+  search: Search,
   length: int,
-  max_clusters: int,
 ) -> None:
   """Writes `clusters.json`, `.npz` and `.png`, and prints the numbers.
 
   Args:
     subject: What to look at.
     workdir: Where to write.
-    num_strings: How many strings of the task to run.
+    search: How to look for them.
     length: Of the strings.
-    max_clusters: Most clusters to look for.
 
   Raises:
     ValueError: If there are too few strings, or they are too short.
   """
-  nodes = find(subject, num_strings, [length], max_clusters)
+  nodes = find(subject, search, [length])
   found = nodes.clusters
   pca = decomposition.PCA(2)
   with np.errstate(invalid='ignore'):  # All outputs may be the same.
@@ -172,7 +179,7 @@ def analyze(
     'silhouette_by_number': found.silhouette_by_number,
     'gap_by_number': found.gap_by_number,
     'explained_variance': shares.tolist(),
-    'num_strings': num_strings,
+    'num_strings': search.num_strings,
     'length': length,
     'num_outputs': nodes.number,
   }
@@ -192,7 +199,7 @@ def analyze(
       ('adjusted Rand index', index),
     ]
   print(report.named_values(f'clusters of outputs on {subject.name}', rows))
-  if number == max_clusters:
+  if number == search.max_clusters:
     print('As many as were looked for: try a larger --max_clusters.')
   arrays = {
     'output': nodes.sample,

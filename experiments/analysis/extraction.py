@@ -57,7 +57,9 @@ def extract(
     )
   subject = subject_lib.load(workdir)
   nodes = clusters.find(
-    subject, num_strings, range(1, length + 1), max_clusters
+    subject,
+    clusters.Search(num_strings, max_clusters),
+    range(1, length + 1),
   )
   # Symbols that the task never samples were never trained.
   symbols_U = np.setdiff1d(nodes.tokens, [task_lib.NO_SYMBOL])

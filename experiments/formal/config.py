@@ -109,6 +109,18 @@ class Experiment(experiment_lib.BaseExperiment):
     )
 
 
+# Fields that say which language it is.
+TASK_FIELDS = (
+  'task',
+  'task_params',
+  'task_module',
+  'regex',
+  'alphabet',
+  'automaton',
+  'target',
+)
+
+
 def task_title(experiment: Experiment) -> str:
   """Returns what an experiment's task is called in reports."""
   if experiment.regex:

@@ -80,7 +80,6 @@ def evaluate(
   accuracy_programs = programs.Programs(
     'the evaluation',
     lambda width: make_test(
-      experiment,
       task,
       source,
       model,
@@ -128,7 +127,6 @@ def evaluate(
 
 
 def make_test(
-  experiment: config_lib.Experiment,
   task: task_lib.GeneralizationTask,
   source: data.Source,
   model: models.Model,
@@ -139,10 +137,9 @@ def make_test(
   """Returns the test of a bucket.
 
   Args:
-    experiment: What to test.
-    task: Its task.
-    source: Of its test strings.
-    model: Its model.
+    task: What to test on.
+    source: Of its strings.
+    model: What to test.
     mesh: Of `devices.make_mesh`.
     width: What strings are padded to.
     min_length: No string of the bucket is shorter.
@@ -151,7 +148,6 @@ def make_test(
     f(params, shared, length, host data) -> accuracies [R], with parameters and
     what they share [R, ...].
   """
-  num_parts = _num_parts(experiment.range_test_batch_size, model.sub_batch_size)
 
   def accuracy_of(params, shared, length, host_data):
     rng = jax.random.fold_in(jax.random.key(_TEST_SEED), length)
@@ -170,6 +166,7 @@ def make_test(
         )
         return training.count_right(task, logits, target)
 
+      num_parts = _num_parts(len(batch[0]), model.sub_batch_size)
       parts = jax.tree.map(
         lambda x: x.reshape(num_parts, -1, *x.shape[1:]), batch
       )

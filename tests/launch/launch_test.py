@@ -63,7 +63,7 @@ def _assert_same_parameters(*workdirs):
   program = """
 import sys, chex
 from experiments.formal import builders
-from experiments.engine import checkpoints
+from experiments.engine import checkpoints, workdir as workdir_lib
 from experiments.formal import config
 from experiments.formal import training
 states = []

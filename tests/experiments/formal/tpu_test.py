@@ -59,7 +59,5 @@ def test_training_and_evaluation_lower_for_tpu(architecture, task_name):
     state.params,
   )
   source = data.make_source(task, experiment.range_test_batch_size, [_WIDTH])
-  test = range_evaluation.make_test(
-    experiment, task, source, model, mesh, _WIDTH
-  )
+  test = range_evaluation.make_test(task, source, model, mesh, _WIDTH)
   _lowers(test, state.params, shared, jnp.int32(_WIDTH), jnp.int32(_WIDTH))
