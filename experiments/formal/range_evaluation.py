@@ -173,7 +173,9 @@ def make_test(
       num_right, num_counted = jax.lax.map(count_right, parts)
       return num_right.sum() / jnp.maximum(num_counted.sum(), 1)
 
-    return jax.vmap(of_run, spmd_axis_name='run')(params, shared)
+    num_runs = len(jax.tree.leaves(params)[0])
+    of_runs = training.map_over_runs(of_run, (0, 0), 0, num_runs)
+    return of_runs(params, shared)
 
   return accuracy_of
 
