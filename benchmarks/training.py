@@ -12,7 +12,7 @@ from absl import app, flags, logging
 import jax
 import jax.numpy as jnp
 
-from benchmarks import timing
+from benchmarks import products, timing
 from experiments.engine import devices
 from experiments.formal import builders, config, data, training
 
@@ -34,17 +34,34 @@ def _step_cost():
       training.make_runs([experiment.run]),
       jnp.int32(40),
     )
-    step, compile_s = timing.compiled(
-      training.make_step(task, source, model, devices.make_mesh(1, 1), 40),
-      *arguments,
+    step_fn = training.make_step(
+      task, source, model, devices.make_mesh(1, 1), 40
     )
-    (step_s,) = timing.interleaved(
-      [functools.partial(step, *arguments)], calls=5
+    step, compile_s = timing.compiled(step_fn, *arguments)
+    only_products, operations = products.alone(step_fn, *arguments)
+    step_s, products_s = timing.interleaved(
+      [functools.partial(step, *arguments), only_products], calls=5
     )
-    rows.append([name, f'{compile_s:.1f}', f'{step_s * 1e3:.2f}'])
+    rows.append(
+      [
+        name,
+        f'{compile_s:.1f}',
+        f'{step_s * 1e3:.2f}',
+        f'{products_s * 1e3:.2f}',
+        f'{step_s / products_s:.2f}',
+        f'{operations / products_s / 1e9:.0f}',
+      ]
+    )
   timing.print_table(
     f'A training step, D = {_DIM.value}, batch 128, T = 40',
-    ['task', 'compile s', 'step ms'],
+    [
+      'task',
+      'compile s',
+      'step ms',
+      'its products alone ms',
+      'ratio',
+      'products GFLOP/s',
+    ],
     rows,
   )
 
