@@ -23,6 +23,7 @@ _ANALYSIS = flags.DEFINE_enum(
   ' which positions feed which, on one string?',
   required=True,
 )
+_TASK_MODULE = flag_lib.define_task_module()
 _STRING = flags.DEFINE_string(
   'string',
   None,
@@ -47,6 +48,7 @@ def main() -> None:
     num_strings=_NUM_STRINGS.value,
     length=_LENGTH.value,
     max_clusters=_MAX_CLUSTERS.value,
+    task_module=_TASK_MODULE.value,
   )
 
 

@@ -3,8 +3,6 @@
 python -m launch.describe --task=tomita_3
 """
 
-from absl import flags
-
 from experiments.formal import config, describe
 from launch import flag_lib
 
@@ -16,7 +14,12 @@ def main() -> None:
   """Prints the page."""
   values = flag_lib.experiment_values(_FIELDS)
   names = ('task', 'task_module', 'regex', 'automaton')
-  if not any(flags.FLAGS[name].value for name in names):
+  if not any(values[name] for name in names):
+    for name, value in values.items():
+      if value is not None:
+        raise ValueError(
+          f'--{name} needs {" or ".join(f"--{name}" for name in names)}.'
+        )
     print(describe.list_tasks())
     return
   print(describe.describe(config.Experiment().replaced(**values)))

@@ -17,6 +17,7 @@ _OUTPUT_DIR = flags.DEFINE_string(
   'Folder for the results; by default the workdir, where no flag differs from'
   ' training.',
 )
+_TASK_MODULE = flag_lib.define_task_module()
 # What may differ from training; a flag that is not given is as in training.
 _OVERRIDES = (
   'task_params',
@@ -33,6 +34,7 @@ def main() -> None:
   run.evaluate(
     _WORKDIR.value,
     _OUTPUT_DIR.value,
+    _TASK_MODULE.value,
     **flag_lib.experiment_values(_OVERRIDES),
   )
 

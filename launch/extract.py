@@ -14,6 +14,7 @@ _WORKDIR = flags.DEFINE_string(
   'Folder of the trained run; the automaton goes there too.',
   required=True,
 )
+_TASK_MODULE = flag_lib.define_task_module()
 _NUM_STRINGS = flags.DEFINE_integer(
   'num_strings',
   64,
@@ -40,6 +41,7 @@ def main() -> None:
     length=_LENGTH.value,
     max_clusters=_MAX_CLUSTERS.value,
     max_test_length=_MAX_TEST_LENGTH.value,
+    task_module=_TASK_MODULE.value,
   )
 
 

@@ -144,6 +144,16 @@ def experiment_values(
   return values
 
 
+def define_task_module() -> flags.FlagHolder[str]:
+  """Defines the flag with which a command may run a workdir's module."""
+  return flags.DEFINE_string(
+    'task_module',
+    '',
+    "Module of the run's task, where that is a user's own: it will run, and so"
+    ' it is not enough that the workdir names it.',
+  )
+
+
 def numbers(
   flag: flags.FlagHolder, kind: Callable[[str], Any]
 ) -> list[int | float] | None:

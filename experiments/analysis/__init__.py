@@ -14,6 +14,7 @@ def analyze(
   num_strings: int,
   length: int,
   max_clusters: int,
+  task_module: str = '',
 ) -> None:
   """Runs an analysis and writes its results into the workdir.
 
@@ -24,6 +25,7 @@ def analyze(
     num_strings: Strings of the task to run.
     length: Of the strings.
     max_clusters: Most clusters to look for.
+    task_module: See `experiments.formal.run.load_experiment`.
 
   Raises:
     ValueError: If the workdir holds another model, or an argument is wrong.
@@ -36,9 +38,11 @@ def analyze(
       raise ValueError(
         f'{workdir} holds a language model; of these there is receptive_field.'
       )
+    if task_module:
+      raise ValueError(f'--task_module is not for {workdir}, a language model.')
     receptive_field.analyze_language_model(workdir, num_strings, length)
     return
-  subject = subject_lib.load(workdir)
+  subject = subject_lib.load(workdir, task_module)
   search = clusters.Search(num_strings, max_clusters)
   if name == 'clusters':
     clusters.analyze(subject, workdir, search, length)

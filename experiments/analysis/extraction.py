@@ -30,6 +30,7 @@ def extract(
   length: int,
   max_clusters: int,
   max_test_length: int,
+  task_module: str = '',
 ) -> None:
   """Extracts the automaton of a trained model.
 
@@ -45,6 +46,7 @@ def extract(
     max_clusters: Most clusters to look for.
     max_test_length: The automaton is compared with the model on strings of 1 to
       this many symbols.
+    task_module: See `experiments.formal.run.load_experiment`.
 
   Raises:
     ValueError: If the workdir holds another model, an argument is wrong, or the
@@ -55,7 +57,7 @@ def extract(
     raise ValueError(
       f'max_test_length must be positive, got {max_test_length}.'
     )
-  subject = subject_lib.load(workdir)
+  subject = subject_lib.load(workdir, task_module)
   nodes = clusters.find(
     subject,
     clusters.Search(num_strings, max_clusters),

@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.engine import workdir as workdir_lib
 from experiments.formal import config as config_lib
 from experiments.formal import data, run
 from regulargpt_jax import config as regular_gpt_config
@@ -43,20 +42,24 @@ class Subject(NamedTuple):
   name: str
 
 
-def load(workdir: str) -> Subject:
+def load(workdir: str, task_module: str = '') -> Subject:
   """Reads the newest checkpoint of a workdir.
 
+  Args:
+    workdir: The folder.
+    task_module: See `run.load_experiment`.
+
   Raises:
-    ValueError: If it holds no experiment, or another kind of model.
+    ValueError: As `run.load`, or if it holds another kind of model.
     OSError: If it has no good checkpoint.
   """
-  experiment = workdir_lib.load(workdir, config_lib.Experiment)
+  experiment = run.load_experiment(workdir, task_module)
   if experiment.architecture != 'regular_gpt':
     raise ValueError(
       f'{workdir} holds a model of architecture {experiment.architecture};'
       ' this needs regular_gpt.'
     )
-  return make(*run.load(workdir), where=workdir)
+  return make(*run.load(workdir, task_module), where=workdir)
 
 
 def make(experiment, task, model, params, where: str) -> Subject:

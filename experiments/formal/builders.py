@@ -11,7 +11,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from experiments.formal import buckets, data, models, registries
+from experiments.formal import (
+  blame,
+  buckets,
+  data,
+  models,
+  registries,
+  task_checks,
+)
 from experiments.formal import config as config_lib
 from experiments.formal import curriculum as curriculum_lib
 import tasks
@@ -47,7 +54,8 @@ def make_task(
   """Returns the experiment's task.
 
   Raises:
-    ValueError: If it is unknown or its parameters are wrong.
+    ValueError: If it is unknown or its parameters are wrong, or if a user's own
+      does not do what it says.
   """
   sources = [
     name
@@ -77,10 +85,22 @@ def make_task(
     automaton = automaton_reading.from_json(experiment.automaton)
     return automaton_task.AutomatonTask(automaton, experiment.target)
   if experiment.task_module:
-    builder = _task_class(experiment.task_module, experiment.task)
-  else:
-    builder = _lookup('task', experiment.task, registries.TASK_BUILDERS)
+    return _users_task(experiment)
+  builder = _lookup('task', experiment.task, registries.TASK_BUILDERS)
   return _build('task', builder, experiment.task_params)
+
+
+def _users_task(
+  experiment: config_lib.Experiment,
+) -> task_lib.GeneralizationTask:
+  """Returns a task of the user's own, which does what it says."""
+  builder = _task_class(experiment.task_module, experiment.task)
+  params = experiment.task_params
+  where = f'{builder.__name__}{inspect.signature(builder)}'
+  with blame.blamed(f'{where}, task_params {params}'):
+    task = builder(**params)
+  task_checks.check(task, experiment.batch_size, experiment.sequence_length)
+  return task
 
 
 def _alias_benchmark() -> None:
@@ -104,12 +124,8 @@ def _alias_benchmark() -> None:
 def _task_class(module_name: str, name: str) -> Any:
   """Returns the class of a user's own task."""
   _alias_benchmark()
-  try:
+  with blame.blamed(f'Cannot import task_module {module_name}'):
     module = importlib.import_module(module_name)
-  except Exception as error:  # A user's module may raise anything.
-    raise ValueError(
-      f'Cannot import task_module {module_name}: {error}.'
-    ) from (error)
   classes = {
     key: value
     for key, value in vars(module).items()

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.formal import buckets
+from experiments.formal import blame, buckets
 from tasks import task as task_lib
 
 # Batches that the host prepares ahead of the device.
@@ -35,6 +35,16 @@ def input_length(task: task_lib.GeneralizationTask, length: int) -> int:
   if isinstance(task, task_lib.TokenTask):
     return task.input_length(length)
   return length
+
+
+def output_length(task: task_lib.GeneralizationTask, num_symbols: int) -> int:
+  """Returns how many output symbols the task has for so many input symbols.
+
+  Raises:
+    blame.TaskError: If the task cannot tell.
+  """
+  with blame.blamed(blame.method(task, 'output_length', num_symbols)):
+    return task.output_length(num_symbols)
 
 
 class Source(Protocol):
@@ -102,8 +112,11 @@ class DeviceSource:
   def batch(self, rng, host_data, width):
     """See `Source`."""
     task = self._task
-    tokens = task.sample_tokens(rng, self._batch_size, host_data, width)
-    target = jax.nn.one_hot(task.solve(tokens), task.output_size)
+    with blame.blamed(f'{blame.method(task, "sample_tokens")}, width {width}'):
+      tokens = task.sample_tokens(rng, self._batch_size, host_data, width)
+    with blame.blamed(f'{blame.method(task, "solve")}, width {width}'):
+      answers = task.solve(tokens)
+    target = jax.nn.one_hot(answers, task.output_size)
     if is_single_output(task):
       target = target.reshape(self._batch_size, task.output_size)
     return tokens, target
@@ -155,68 +168,63 @@ class HostSource:
     """
     batches = []
     kept = random.getstate(), np.random.get_state()
-    for seed in seeds:
-      random.seed(f'{seed} {step}')
-      np.random.seed(np.random.SeedSequence((seed, step)).generate_state(4))
-      rng = jax.random.fold_in(jax.random.key(seed), step)
-      try:
-        batch = self._task.sample_batch(rng, self._batch_size, length)
-        batches.append(self._padded(jax.device_get(batch)))
-      except ValueError:
-        raise
-      except Exception as error:  # A user's task may raise anything.
-        raise ValueError(
-          f'{type(self._task).__name__}.sample_batch, length {length}:'
-          f' {type(error).__name__}: {error}'
-        ) from error
-    random.setstate(kept[0])
-    np.random.set_state(kept[1])
+    try:
+      for seed in seeds:
+        random.seed(f'{seed} {step}')
+        np.random.seed(np.random.SeedSequence((seed, step)).generate_state(4))
+        rng = jax.random.fold_in(jax.random.key(seed), step)
+        with blame.blamed(blame.method(self._task, 'sample_batch', length)):
+          batch = self._task.sample_batch(rng, self._batch_size, length)
+          batches.append(self._padded(jax.device_get(batch), length))
+    finally:
+      random.setstate(kept[0])
+      np.random.set_state(kept[1])
     tokens, target = jax.tree.map(lambda *x: np.stack(x), *batches)
     return tokens.shape[-1], (tokens, target)
 
-  def _padded(self, batch: task_lib.Batch) -> tuple[np.ndarray, np.ndarray]:
+  def _padded(
+    self, batch: task_lib.Batch, length: int
+  ) -> tuple[np.ndarray, np.ndarray]:
     """Returns tokens and targets, right-aligned in the width of their bucket.
 
     Raises:
-      ValueError: If the batch is not what the task's other methods say.
+      blame.TaskError: If the batch is not what the task's other methods say.
     """
     task = self._task
+    where = blame.method(task, 'sample_batch', length)
     one_hot, target = np.asarray(batch['input']), np.asarray(batch['output'])
-    length = one_hot.shape[1] if one_hot.ndim == 3 else 0
+    num_symbols = one_hot.shape[1] if one_hot.ndim == 3 else length
     target_shape = (self._batch_size, task.output_size)
     if target.ndim == 3 or not is_single_output(task):
       target_shape = (
         self._batch_size,
-        task.output_length(length),
+        output_length(task, num_symbols),
         task.output_size,
       )
     for name, array, shape in (
-      ('input', one_hot, (self._batch_size, length, task.input_size)),
+      ('input', one_hot, (self._batch_size, num_symbols, task.input_size)),
       ('output', target, target_shape),
     ):
       if array.shape != shape:
-        raise ValueError(
-          f'{type(task).__name__}.sample_batch: {name} has shape'
-          f' {array.shape}, not {shape}.'
+        raise blame.TaskError(
+          f'{where}: {name} has shape {array.shape}, not {shape}.'
         )
       if not (np.isin(array, (0, 1)).all() and (array.sum(-1) == 1).all()):
-        raise ValueError(
-          f'{type(task).__name__}.sample_batch: {name} is not one-hot.'
-        )
-    width = buckets.bucket_of(length, self._widths)
+        raise blame.TaskError(f'{where}: {name} is not one-hot.')
+    width = buckets.bucket_of(num_symbols, self._widths)
     tokens = np.pad(
       np.argmax(one_hot, axis=-1).astype(np.int32),
-      ((0, 0), (width - length, 0)),
+      ((0, 0), (width - num_symbols, 0)),
       constant_values=task_lib.NO_SYMBOL,
     )
     target = target.astype(np.float32)
     if is_single_output(task):
       return tokens, target.reshape(self._batch_size, task.output_size)
-    missing = task.output_length(width) - target.shape[1]
+    missing = output_length(task, width) - target.shape[1]
     if missing < 0:
-      raise ValueError(
-        f'{type(task).__name__}.output_length must not fall: it is'
-        f' {target.shape[1]} at {length}, {target.shape[1] + missing} at'
+      raise blame.TaskError(
+        f'{blame.method(task, "output_length")} must not fall: it is'
+        f' {target.shape[1]} at {num_symbols}, {target.shape[1] + missing} at'
         f' {width}.'
       )
     return tokens, np.pad(target, ((0, 0), (missing, 0), (0, 0)))
@@ -229,12 +237,6 @@ def make_source(
   is_traceable = isinstance(task, task_lib.TokenTask)
   kind = DeviceSource if is_traceable else HostSource
   return kind(task, batch_size, widths)
-
-
-def check(task: task_lib.GeneralizationTask, length: int) -> None:
-  """Raises ValueError if a user's task does not sample what it says."""
-  if not isinstance(task, task_lib.TokenTask):
-    next(HostSource(task, 2, [length]).stream([0], [(0, length)]))
 
 
 def present(target: jax.Array) -> jax.Array:

@@ -3,9 +3,10 @@
 import inspect
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from experiments.formal import builders, data, registries
+from experiments.formal import blame, builders, data, registries
 from experiments.formal import config as config_lib
 from tasks import task as task_lib
 
@@ -69,7 +70,9 @@ def describe(experiment: config_lib.Experiment) -> str:
   ]
   for length in _LENGTHS:
     _, target = batches[length]
-    counted = np.asarray(task.accuracy_mask(target) * data.present(target))
+    with blame.blamed(blame.method(task, 'accuracy_mask', length)):
+      mask = task.accuracy_mask(jnp.asarray(target))
+    counted = np.asarray(mask * data.present(target))
     shares = (target * counted[..., None]).reshape(-1, target.shape[-1]).sum(0)
     shares = shares / shares.sum()
     lines.append(

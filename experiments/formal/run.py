@@ -1,6 +1,7 @@
 """A whole experiment: train, evaluate on every length, report."""
 
 import os
+import shlex
 
 import chex
 
@@ -13,7 +14,6 @@ from experiments.engine import (
 from experiments.engine import workdir as workdir_lib
 from experiments.formal import (
   builders,
-  data,
   models,
   range_evaluation,
   report,
@@ -44,9 +44,7 @@ def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
 
   def make():  # What is impossible fails now, or never.
     builders.make_curriculum(experiment)
-    task, model = builders.make_task_and_model(experiment)
-    data.check(task, experiment.sequence_length)
-    return task, model
+    return builders.make_task_and_model(experiment)
 
   task, model = devices.on_all(make)
   devices.check_alike(repr((experiment, os.path.abspath(workdir))))
@@ -56,8 +54,36 @@ def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
     _evaluate_and_report(experiment, task, model, state.params, workdir)
 
 
+def load_experiment(
+  workdir: str, task_module: str = ''
+) -> config_lib.Experiment:
+  """Reads a trained experiment, without running any code that it names.
+
+  Args:
+    workdir: Its folder.
+    task_module: The module of its task, where that is a user's own: it runs, so
+      it is not enough that the folder names it.
+
+  Raises:
+    ValueError: If the folder holds no experiment, or one of another module.
+  """
+  experiment = workdir_lib.load(workdir, config_lib.Experiment)
+  if experiment.task_module == task_module:
+    return experiment
+  if not experiment.task_module:
+    raise ValueError(
+      f'{workdir} has no task_module, so leave out {task_module!r}.'
+    )
+  found = ascii(experiment.task_module)
+  raise ValueError(
+    f'The task of {workdir} is in a module, which would run: to trust it, give'
+    f' --task_module={shlex.quote(found[1:-1])} (in Python,'
+    f' task_module={found}).'
+  )
+
+
 def load(
-  workdir: str,
+  workdir: str, task_module: str = ''
 ) -> tuple[
   config_lib.Experiment,
   task_lib.GeneralizationTask,
@@ -68,11 +94,15 @@ def load(
 
   The parameters are of the newest good checkpoint, [R, ...].
 
+  Args:
+    workdir: Its folder.
+    task_module: See `load_experiment`.
+
   Raises:
-    ValueError: If the folder holds no experiment.
+    ValueError: As `load_experiment`, or if the task does not do what it says.
     OSError: If it has no good checkpoint.
   """
-  experiment = workdir_lib.load(workdir, config_lib.Experiment)
+  experiment = load_experiment(workdir, task_module)
   task, model = builders.make_task_and_model(experiment)
   params = _load_params(workdir, experiment, model)
   return experiment, task, model, params
@@ -95,21 +125,27 @@ def _load_params(
   return params
 
 
-def evaluate(workdir: str, output_dir: str | None = None, **overrides) -> None:
+def evaluate(
+  workdir: str,
+  output_dir: str | None = None,
+  task_module: str = '',
+  **overrides,
+) -> None:
   """Evaluates a trained experiment from its newest checkpoint.
 
   Args:
     workdir: Its folder.
     output_dir: Where to write; by default the workdir.
+    task_module: See `load_experiment`.
     **overrides: Fields of the experiment to evaluate with other values, as
       `max_range_test_length`, where not None. Their results need an
       `output_dir` of their own.
 
   Raises:
-    ValueError: If the folder holds no experiment, or a value is impossible.
+    ValueError: As `load`, or if a value is impossible.
     OSError: If there is no good checkpoint.
   """
-  trained = workdir_lib.load(workdir, config_lib.Experiment)
+  trained = load_experiment(workdir, task_module)
   experiment = trained.replaced(**overrides)
   folder = output_dir or workdir
   if experiment != trained and os.path.realpath(folder) == os.path.realpath(

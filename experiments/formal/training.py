@@ -20,7 +20,7 @@ import tqdm
 
 from experiments.engine import devices, loop, optimization, programs
 from experiments.engine import experiment as experiment_lib
-from experiments.formal import buckets, builders, data, models
+from experiments.formal import blame, buckets, builders, data, models
 from experiments.formal import config as config_lib
 from tasks import task as task_lib
 
@@ -135,7 +135,8 @@ def loss_and_accuracy(
 ) -> tuple[jax.Array, jax.Array]:
   """Returns the mean cross-entropy, in nats, and the accuracy of a batch."""
   present = data.present(target)
-  losses = task.pointwise_loss_fn(logits, target) * present[..., None]
+  with blame.blamed(blame.method(task, 'pointwise_loss_fn')):
+    losses = task.pointwise_loss_fn(logits, target) * present[..., None]
   num_right, num_counted = count_right(task, logits, target)
   # A batch may have nothing to answer: then both are 0.
   loss = jnp.sum(losses) / jnp.maximum(jnp.sum(present), 1)
@@ -146,8 +147,10 @@ def count_right(
   task: task_lib.GeneralizationTask, logits: jax.Array, target: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
   """Returns how many output symbols are right, and of how many that count."""
-  mask = task.accuracy_mask(target) * data.present(target)
-  return jnp.sum(mask * task.accuracy_fn(logits, target)), jnp.sum(mask)
+  with blame.blamed(blame.method(task, 'accuracy_mask')):
+    mask = task.accuracy_mask(target) * data.present(target)
+  with blame.blamed(blame.method(task, 'accuracy_fn')):
+    return jnp.sum(mask * task.accuracy_fn(logits, target)), jnp.sum(mask)
 
 
 def make_step(

@@ -1,0 +1,225 @@
+"""Whether a user's task does what it says, told on concrete batches.
+
+What is compiled looks at no values: symbols and classes out of range would be
+trained on as if they were none, and NumPy's random numbers drawn once for all.
+
+Letters: B batch, W padded width, N symbols or answers of a string.
+"""
+
+from collections.abc import Iterator, Sequence
+import inspect
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments.engine import progress
+from experiments.formal import blame, data
+from tasks import task as task_lib
+from tasks.regular import regular_task
+
+_KINDS = {np.integer: 'whole numbers', np.floating: 'floats'}
+
+
+def check(
+  task: task_lib.GeneralizationTask, batch_size: int, length: int
+) -> None:
+  """Samples, answers and scores batches of the lengths 1 and `length`.
+
+  Says so if the task will be compiled for every length.
+
+  Args:
+    task: A user's task.
+    batch_size: B, of the training.
+    length: Of the longest training string.
+
+  Raises:
+    blame.TaskError: If a method fails, or returns what it must not; it says
+      the class, the method and the length.
+  """
+  _check_sizes(task, length)
+  lengths = sorted({1, length})
+  if isinstance(task, task_lib.TokenTask):
+    targets = _device_targets(task, batch_size, lengths)
+  else:
+    targets = _host_targets(task, batch_size, lengths)
+
+  @jax.jit
+  @jax.vmap  # As over runs.
+  def score(target):
+    return _score(task, target, length)
+
+  for n, target in targets:
+    with blame.blamed(f'The score of {type(task).__name__}, length {n}'):
+      scores = jax.device_get(score(target[None]))
+    for name, values in scores.items():
+      where = blame.method(task, name, n)
+      if not all(np.isfinite(x).all() for x in jax.tree.leaves(values)):
+        raise blame.TaskError(f'{where}: it, or its gradient, is not finite.')
+      if name != 'pointwise_loss_fn' and (np.abs(values - 0.5) > 0.5).any():
+        raise blame.TaskError(f'{where}: its values must be 0 to 1.')
+
+
+def _check_sizes(task: task_lib.GeneralizationTask, length: int) -> None:
+  """Checks what models are built from."""
+  for name in ('input_size', 'output_size'):
+    where = blame.method(task, name)
+    with blame.blamed(where):
+      _check_whole(where, getattr(task, name), 1)
+  names = {'output_length': 0}
+  if isinstance(task, task_lib.TokenTask):
+    names['input_length'] = 1
+    where = blame.method(task, 'input_symbols')
+    with blame.blamed(where):
+      symbols = list(task.input_symbols)
+    if not all(isinstance(symbol, str) for symbol in symbols):
+      raise blame.TaskError(f'{where}: they must be strings, got {symbols!r}.')
+  for name, minimum in names.items():
+    # `data.is_single_output` asks for 10.
+    for n in range(1, max(10, length) + 1):
+      where = blame.method(task, name, n)
+      with blame.blamed(where):
+        _check_whole(where, getattr(task, name)(n), minimum)
+  if isinstance(task, regular_task.RegularTask):
+    with blame.blamed(blame.method(task, 'machine')):
+      _ = task.machine
+
+
+def _check_whole(where: str, value: Any, minimum: int) -> None:
+  is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+  if not is_whole or value < minimum:
+    raise blame.TaskError(
+      f'{where}: it must be a whole number, at least {minimum}, got {value!r}.'
+    )
+
+
+def _host_targets(
+  task: task_lib.GeneralizationTask, batch_size: int, lengths: Sequence[int]
+) -> Iterator[tuple[int, np.ndarray]]:
+  """Yields lengths and targets of a task that is sampled in Python."""
+  if hasattr(inspect.getattr_static(task, 'sample_batch'), 'lower'):
+    progress.say(
+      f'{blame.method(task, "sample_batch")} is inside jax.jit, and will be'
+      ' compiled anew for every length. With NumPy and without jax.jit it is'
+      ' not; as a tasks.task.TokenTask it is compiled once for many lengths.'
+    )
+  source = data.HostSource(task, batch_size, lengths[-1:])
+  stream = source.stream([0], ((0, n) for n in lengths))
+  for n, (_, (_, target)) in zip(lengths, stream, strict=True):
+    yield n, target[0]
+
+
+def _device_targets(
+  task: task_lib.TokenTask, batch_size: int, lengths: Sequence[int]
+) -> Iterator[tuple[int, np.ndarray]]:
+  """Yields lengths and targets of a task that is sampled when compiled."""
+  width = max(task.input_length(n) for n in lengths)
+  is_single = data.is_single_output(task)
+  answer_shapes = [(batch_size, data.output_length(task, width))]
+  if is_single:
+    answer_shapes.insert(0, (batch_size,))
+
+  @jax.jit
+  @jax.vmap  # As over runs.
+  def sample(rng, length):
+    def tokens():
+      return _called(
+        task, 'sample_tokens', lengths[-1], rng, batch_size, length, width
+      )
+
+    # The second time no work, but for what it draws from elsewhere.
+    first, second = tokens(), tokens()
+    where = blame.method(task, 'sample_tokens', lengths[-1])
+    _check_array(where, first, [(batch_size, width)], np.integer)
+    answers = _called(task, 'solve', lengths[-1], first)
+    where = blame.method(task, 'solve', lengths[-1])
+    _check_array(where, answers, answer_shapes, np.integer)
+    return first, second, answers
+
+  for n in lengths:
+    where = blame.method(task, 'sample_tokens', n)
+    with blame.blamed(where):
+      found = sample(jax.random.key(0)[None], np.full(1, n, np.int32))
+      tokens, again, answers = (x[0] for x in jax.device_get(found))
+    if (tokens != again).any():
+      raise blame.TaskError(
+        f'{where}: two calls with the same rng differ; it must draw with'
+        ' jax.random, from rng alone.'
+      )
+    num_symbols = task.input_length(n)
+    _check_values(where, tokens, 'symbols', task.input_size, num_symbols)
+    where = blame.method(task, 'solve', n)
+    answers = answers.reshape(batch_size, -1)
+    num_answers = 1 if is_single else data.output_length(task, num_symbols)
+    _check_values(where, answers, 'answers', task.output_size, num_answers)
+    target = answers[..., None] == np.arange(task.output_size)
+    yield n, np.float32(target[:, 0] if is_single else target)
+
+
+def _called(
+  task: task_lib.GeneralizationTask, name: str, length: int, *arguments
+) -> jax.Array:
+  with blame.blamed(blame.method(task, name, length)):
+    return jnp.asarray(getattr(task, name)(*arguments))
+
+
+def _check_array(
+  where: str,
+  array: jax.Array,
+  shapes: Sequence[tuple[int, ...]],
+  kind: type = np.generic,
+) -> None:
+  """Checks the shape and kind of an array, which may be traced."""
+  if array.shape not in shapes:
+    raise blame.TaskError(
+      f'{where}: it has shape {array.shape}, not'
+      f' {" or ".join(map(str, shapes))}.'
+    )
+  if not jnp.issubdtype(array.dtype, kind):
+    raise blame.TaskError(
+      f'{where}: it is of {array.dtype}, not of {_KINDS[kind]}.'
+    )
+
+
+def _check_values(
+  where: str, values_BxN: np.ndarray, what: str, number: int, length: int
+) -> None:
+  """Checks right-aligned symbols or answers of one length."""
+  is_none = values_BxN == task_lib.NO_SYMBOL
+  wrong = values_BxN[((values_BxN < 0) | (values_BxN >= number)) & ~is_none]
+  if wrong.size:
+    raise blame.TaskError(
+      f'{where}: {what} must be 0 to {number - 1}, got {wrong[0]}.'
+    )
+  first = values_BxN.shape[1] - length
+  if (is_none != (np.arange(values_BxN.shape[1]) < first)).any():
+    raise blame.TaskError(
+      f'{where}: each string must have {length} {what}, right-aligned, and'
+      f' {task_lib.NO_SYMBOL} before them.'
+    )
+
+
+def _score(
+  task: task_lib.GeneralizationTask, target: jax.Array, length: int
+) -> dict[str, Any]:
+  """Returns what the task makes of random logits, by the method's name."""
+  logits = jax.random.normal(jax.random.key(0), target.shape)
+
+  def loss_fn(logits):
+    losses = _called(task, 'pointwise_loss_fn', length, logits, target)
+    where = blame.method(task, 'pointwise_loss_fn', length)
+    shapes = [target.shape, (*target.shape[:-1], 1)]
+    _check_array(where, losses, shapes, np.floating)
+    return losses.sum()
+
+  with blame.blamed(blame.method(task, 'pointwise_loss_fn', length)):
+    scores = {'pointwise_loss_fn': jax.value_and_grad(loss_fn)(logits)}
+  for name, arguments in (
+    ('accuracy_fn', (logits, target)),
+    ('accuracy_mask', (target,)),
+  ):
+    scores[name] = _called(task, name, length, *arguments)
+    where = blame.method(task, name, length)
+    _check_array(where, scores[name], [target.shape[:-1]])
+  return scores
