@@ -107,7 +107,9 @@ class RegularGPTConfig(TransformerConfig):
     chunk_size: Width of the attention window, C >= 2.
     thickness: Number of distinct blocks per level, K >= 1.
     pad: What the window sees before the sequence: one 'learned' vector, the
-      same at every block's input, or nothing ('masked').
+      same at every block's input, or nothing ('masked'). With K > 1 the
+      authors' second block reads what the first made of the pads; ours reads
+      the pads again.
     min_levels: Levels that even the shortest strings go through. The paper has
       none but L(T); a model trained at one length alone knows no other depth.
   """
@@ -153,8 +155,9 @@ class GPTConfig(TransformerConfig):
 
 
 # What the authors ran: `benchmark` for Tables 1 and 2 (their public fork of the
-# Chomsky-hierarchy benchmark), `language` for Table 3 (GPT-2's block, as in
-# nanoGPT). Fields that are not named keep the defaults above.
+# Chomsky-hierarchy benchmark; with K > 1 but for `pad`), `language` for Table 3
+# (GPT-2's block, as in nanoGPT). Fields that are not named keep the defaults
+# above.
 _GPT2 = {
   'embedding_dim': 768,
   'num_heads': 12,

@@ -18,10 +18,12 @@ class Language(automaton_task.AutomatonTask):
   Half of a batch is in the language, half is not; see `AutomatonTask`. The
   RegularGPT authors' negatives are uniform strings, rejected if they are in the
   language: these are exactly uniform over all negatives, so we draw them as
-  such, without rejection. Samplers thus differ in their positives only.
+  such, without rejection. Samplers thus differ in their positives only, but for
+  `Tomita1` and `Tomita7`, which say how.
 
   Attributes:
     automaton: Of the language; a language sets it.
+    sampler: Of `SAMPLERS`.
     paper_positives: Draws the authors' positives; called with rng, batch size,
       length (may be traced) and width, it returns symbols counted from the
       string's start, [W, B]. None where theirs are uniform.
@@ -45,13 +47,13 @@ class Language(automaton_task.AutomatonTask):
       raise ValueError(
         f'sampler must be one of {", ".join(SAMPLERS)}, got {sampler!r}.'
       )
-    self._sampler = sampler
+    self.sampler = sampler
 
   def sample_tokens(self, rng, batch_size, length, width):
     """See base class."""
     uniform_rng, paper_rng = jax.random.split(rng)
     uniform = super().sample_tokens(uniform_rng, batch_size, length, width)
-    if self._sampler == 'uniform' or self.paper_positives is None:
+    if self.sampler == 'uniform' or self.paper_positives is None:
       return uniform
     positives = _right_align_from_start(
       self.paper_positives(paper_rng, batch_size, length, width), length

@@ -18,7 +18,8 @@ class Tomita1(language.Language):
   """Is a string in 0*?
 
   Answers 1 if it is, else 0. The textbook's language is 1*; the RegularGPT
-  authors' is 0*.
+  authors' is 0*. Half of their strings are of 0s, the others uniform over all,
+  none rejected: at length 1 three quarters are in the language.
 
   Examples:
     0 0 0 -> 1
@@ -26,6 +27,15 @@ class Tomita1(language.Language):
   """
 
   automaton = _automaton([(0, 1), (1, 1)], {0})
+
+  def sample_tokens(self, rng, batch_size, length, width):
+    """See base class."""
+    if self.sampler == 'uniform':
+      return super().sample_tokens(rng, batch_size, length, width)
+    tokens = random_symbols.uniform_strings(
+      rng, batch_size, length, width, self.input_size
+    )
+    return tokens.at[::2].min(0)  # Where there is no symbol, it stays so.
 
 
 class Tomita2(language.Language):
@@ -44,7 +54,8 @@ class Tomita2(language.Language):
 class Tomita3(language.Language):
   """Is no odd run of 1s directly followed by an odd run of 0s?
 
-  Answers 1 if none is, else 0.
+  Answers 1 if none is, else 0. Others mean "followed anywhere later" (Weiss et
+  al., 2018; AALpy): then 1 0 0 1 1 0, too, would not be in the language.
 
   Examples:
     1 0 0 1 1 0 -> 1
@@ -166,7 +177,8 @@ class Tomita6(language.Language):
 class Tomita7(language.Language):
   """Is a string in 0*1*0*1*?
 
-  Answers 1 if it is, else 0.
+  Answers 1 if it is, else 0. At length 4 the RegularGPT authors have no
+  negatives, though there is one.
 
   Examples:
     0 0 1 0 1 1 -> 1
@@ -174,6 +186,11 @@ class Tomita7(language.Language):
   """
 
   automaton = _automaton([(0, 1), (2, 1), (2, 3), (4, 3), (4, 4)], {0, 1, 2, 3})
+
+  def wanted_classes(self, batch_size, length, width):
+    """See base class."""
+    wanted_B = super().wanted_classes(batch_size, length, width)
+    return wanted_B | ((self.sampler == 'paper') & (length == 4))
 
   def paper_positives(self, rng, batch_size, length, width):
     """Draws four runs, of uniform lengths; the last takes what is left."""

@@ -244,3 +244,12 @@ def test_compile_without_an_automaton_is_one_clear_line(tmp_path):
   assert 'no automaton' in commands.last_line(stderr)
   assert 'Traceback' not in stderr
   assert not workdir.exists()
+
+
+def test_describe_refuses_what_is_for_a_task_it_is_not_given():
+  status, stdout, stderr = commands.run(
+    'describe', '--task_params={"probability": 0.3}'
+  )
+  assert status == 1
+  assert not stdout
+  assert stderr.startswith('Error: --task_params needs --task or')

@@ -132,7 +132,13 @@ def test_classes_are_balanced_at_every_length(name, sampler):
       share = 0.5 if length % (4 if name == 'abab' else 2) == 0 else 0.0
     else:
       share = 0.5
-    assert np.mean(answers) == share, length
+    atol = 0.0
+    # Where the authors' classes are not as balanced as they could be.
+    if (name, sampler, length) == ('tomita_7', 'paper', 4):
+      share = 1.0
+    if (name, sampler) == ('tomita_1', 'paper'):
+      share, atol = 0.5 + 0.5 ** (length + 1), 0.02 * 0.5 ** (length / 2)
+    np.testing.assert_allclose(np.mean(answers), share, rtol=0, atol=atol)
     assert 0 < share < 1 or len(set(answers)) == 1
 
 
