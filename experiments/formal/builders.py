@@ -96,8 +96,7 @@ def _users_task(
   """Returns a task of the user's own, which does what it says."""
   builder = _task_class(experiment.task_module, experiment.task)
   params = experiment.task_params
-  where = f'{builder.__name__}{inspect.signature(builder)}'
-  with blame.blamed(f'{where}, task_params {params}'):
+  with blame.blamed(f'{builder.__name__}, task_params {params}'):
     task = builder(**params)
   task_checks.check(task, experiment.batch_size, experiment.sequence_length)
   return task

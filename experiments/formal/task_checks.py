@@ -8,6 +8,7 @@ Letters: B batch, W padded width, N symbols or answers of a string.
 
 from collections.abc import Iterator, Sequence
 import inspect
+import operator
 from typing import Any
 
 import jax
@@ -46,13 +47,12 @@ def check(
     targets = _host_targets(task, batch_size, lengths)
 
   @jax.jit
-  @jax.vmap  # As over runs.
   def score(target):
     return _score(task, target, length)
 
   for n, target in targets:
     with blame.blamed(f'The score of {type(task).__name__}, length {n}'):
-      scores = jax.device_get(score(target[None]))
+      scores = jax.device_get(score(target))
     for name, values in scores.items():
       where = blame.method(task, name, n)
       if not all(np.isfinite(x).all() for x in jax.tree.leaves(values)):
@@ -87,10 +87,11 @@ def _check_sizes(task: task_lib.GeneralizationTask, length: int) -> None:
 
 
 def _check_whole(where: str, value: Any, minimum: int) -> None:
-  is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-  if not is_whole or value < minimum:
+  is_whole = hasattr(value, '__index__') and not isinstance(value, bool)
+  if not is_whole or operator.index(value) < minimum:
     raise blame.TaskError(
-      f'{where}: it must be a whole number, at least {minimum}, got {value!r}.'
+      f'{where}: it must be a whole number, at least {minimum}, got'
+      f' {repr(value).splitlines()[0]}.'
     )
 
 
@@ -121,7 +122,6 @@ def _device_targets(
     answer_shapes.insert(0, (batch_size,))
 
   @jax.jit
-  @jax.vmap  # As over runs.
   def sample(rng, length):
     def tokens():
       return _called(
@@ -140,8 +140,9 @@ def _device_targets(
   for n in lengths:
     where = blame.method(task, 'sample_tokens', n)
     with blame.blamed(where):
-      found = sample(jax.random.key(0)[None], np.full(1, n, np.int32))
-      tokens, again, answers = (x[0] for x in jax.device_get(found))
+      tokens, again, answers = jax.device_get(
+        sample(jax.random.key(0), np.int32(n))
+      )
     if (tokens != again).any():
       raise blame.TaskError(
         f'{where}: two calls with the same rng differ; it must draw with'
