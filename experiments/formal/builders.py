@@ -96,7 +96,9 @@ def _users_task(
   """Returns a task of the user's own, which does what it says."""
   builder = _task_class(experiment.task_module, experiment.task)
   params = experiment.task_params
-  with blame.blamed(f'{builder.__name__}, task_params {params}'):
+  arguments = ', '.join(inspect.signature(builder).parameters)
+  where = f'{builder.__name__}({arguments}), task_params {params}'
+  with blame.blamed(where):
     task = builder(**params)
   task_checks.check(task, experiment.batch_size, experiment.sequence_length)
   return task

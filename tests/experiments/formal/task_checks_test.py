@@ -171,11 +171,11 @@ class Wide(own_tasks.Copy):
   [
     (
       {'task': 'Picky'},
-      r'^Picky, task_params {}: ValueError: number',
+      r'^Picky\(number\), task_params {}: ValueError: number',
     ),
     (
       {'task': 'Picky', 'task_params': {'numbre': 1}},
-      r"^Picky, task_params {'numbre': 1}: TypeError: .*numbre",
+      r"^Picky\(number\), task_params {'numbre': 1}: TypeError: .*numbre",
     ),
     ({'task': 'Wide'}, '^Wide.input_size: .*2.5'),
     (
