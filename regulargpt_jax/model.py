@@ -15,105 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from regulargpt_jax import attention, chunk_table, lookup, transformer
+from regulargpt_jax import block as block_lib
+from regulargpt_jax import chunk_table, decoding, lookup, transformer
 from regulargpt_jax import config as config_lib
 from regulargpt_jax import depth as depth_lib
 
 PATHS = ('reference', 'scan', 'reduce')
-# Up to this window width, `scan` gathers C shifted views; above, it attends in
-# blocks, whose work per position is up to 2 C but in larger matrix products.
-_MAX_GATHERED_WINDOW = 16
-
-
-class Block(transformer.Block):
-  """Attention to a dilated window of C positions, then a feed-forward layer.
-
-  Sows, in the collection 'intermediates': `attention_weights` (but not where it
-  attends in blocks), `attention`, `ffn` (the two sublayers' outputs before the
-  residual sum) and `output`.
-  """
-
-  config: config_lib.RegularGPTConfig
-
-  def setup(self):  # noqa: D102
-    super().setup()
-    c = self.config
-    self.position_bias_HxC = self.param(
-      'position_bias',
-      nn.initializers.normal(0.02),
-      (c.num_heads, c.chunk_size),
-    )
-
-  def chunked(self, x_NxCxD, visible_NxC, deterministic=True):
-    """Maps each chunk to the output at its last position, [N, D].
-
-    N may be several axes.
-    """
-    y_NxCxD = self.before_attention(x_NxCxD)
-    q_NxHxd = self.heads(self.query(y_NxCxD[..., -1, :]))
-    # By position in the chunk; `bias` is by distance from the last.
-    out, weights = attention.window_attention(
-      q_NxHxd,
-      self.heads(self.key(y_NxCxD)),
-      self.heads(self.value(y_NxCxD)),
-      jnp.flip(self.position_bias_HxC, -1),
-      visible_NxC,
-    )
-    self.sow('intermediates', 'attention_weights', jnp.flip(weights, -1))
-    return self.after_attention(x_NxCxD[..., -1, :], out, deterministic)
-
-  def windowed(self, x_BxTxD, pad_D, visible_BxT, dilation, deterministic=True):
-    """Maps a sequence to the outputs at all its positions.
-
-    Returns:
-      Outputs [B, T, D], and the keys and values that were attended to,
-      [B, T, H, d].
-    """
-    c = self.config
-    q, k, v = self.project(x_BxTxD)
-    if pad_D is None:
-      k_before = v_before = None
-    else:
-      _, k_before, v_before = self.project(pad_D)
-    if c.chunk_size <= _MAX_GATHERED_WINDOW:
-      windows = functools.partial(
-        attention.dilated_windows,
-        dilation=dilation,
-        chunk_size=c.chunk_size,
-      )
-      visible = None if pad_D is not None else windows(visible_BxT, False)
-      zero = jnp.zeros((), k.dtype)
-      out, weights = attention.window_attention(
-        q,
-        windows(k, zero if k_before is None else k_before),
-        windows(v, zero if v_before is None else v_before),
-        self.position_bias_HxC,
-        visible,
-      )
-      self.sow('intermediates', 'attention_weights', weights)
-    else:
-      out = attention.block_local_attention(
-        q,
-        k,
-        v,
-        k_before,
-        v_before,
-        self.position_bias_HxC,
-        dilation,
-        visible_BxT if pad_D is None else None,
-      )
-    return self.after_attention(x_BxTxD, out, deterministic), (k, v)
-
-  def dense(self, x_BxTxD, visible_BxT, dilation, deterministic=True):
-    """As `windowed`, by the T x T additive mask."""
-    mask_HxTxT = attention.additive_mask(
-      self.position_bias_HxC, x_BxTxD.shape[1], dilation
-    )
-    out, weights = attention.dense_attention(
-      *self.project(x_BxTxD), mask_HxTxT, visible_BxT
-    )
-    self.sow('intermediates', 'attention_weights', weights)
-    return self.after_attention(x_BxTxD, out, deterministic)
 
 
 class RegularGPT(transformer.Transformer):
@@ -138,7 +45,9 @@ class RegularGPT(transformer.Transformer):
       self.pad_D = self.param(
         'pad', nn.initializers.normal(0.02), (c.embedding_dim,)
       )
-    self.blocks = [Block(c, name=f'block_{k}') for k in range(c.thickness)]
+    self.blocks = [
+      block_lib.Block(c, name=f'block_{k}') for k in range(c.thickness)
+    ]
 
   def __call__(
     self,
@@ -186,15 +95,15 @@ class RegularGPT(transformer.Transformer):
         f'tokens must have shape [B, T], with T > 0, got {tokens_BxT.shape}.'
       )
     max_length = tokens_BxT.shape[1]
-    max_levels = self._depth(max_length) + max_extra_levels
-    num_levels_B = extra_levels + self._num_levels(
+    max_levels = self.depth(max_length) + max_extra_levels
+    num_levels_B = extra_levels + self.num_levels(
       (tokens_BxT >= 0).sum(-1), max_length
     )
     if path == 'reduce':
-      min_levels = self._depth(min_length)
+      min_levels = self.depth(min_length)
       h = self._reduce(tokens_BxT, num_levels_B, min_levels, max_levels, tables)
     elif path == 'scan':
-      h, _ = self._scan(tokens_BxT, num_levels_B, max_levels)
+      h, _ = self.all_positions(tokens_BxT, num_levels_B, max_levels)
     else:
       h = self._reference(tokens_BxT, num_levels_B, max_levels)
     return self.logits(h)
@@ -202,135 +111,28 @@ class RegularGPT(transformer.Transformer):
   def states(self, tokens_BxT):
     """Returns the last block's output at all positions, [B, T, D]."""
     length = tokens_BxT.shape[1]
-    num_levels_B = self._num_levels((tokens_BxT >= 0).sum(-1), length)
-    return self._scan(tokens_BxT, num_levels_B, self._depth(length))[0]
+    num_levels_B = self.num_levels((tokens_BxT >= 0).sum(-1), length)
+    return self.all_positions(tokens_BxT, num_levels_B, self.depth(length))[0]
 
   def last_logits(self, tokens_BxT):
     """Returns the logits at the last position, float32 [B, output_size]."""
     return self(tokens_BxT, path='reduce')
 
   def prefill(self, tokens_BxT, max_length: int):
-    """Reads the start of strings that `decode` is to go on with.
-
-    All levels that `max_length` needs are computed from the first symbol on,
-    also those that a string is still too short to use: a level's windows reach
-    back over what the level below gave at earlier positions, so that when the
-    string grows into a level, what that level reads is there.
-
-    Args:
-      tokens_BxT: As in `__call__`.
-      max_length: Positions to make room for, at least T.
-
-    Returns:
-      Logits at the last position, float32 [B, output_size], and a cache: each
-      block's keys and values [B, S, H, d], with room for the C^(l + 1) last
-      positions of level l (all that its windows can reach) and, at the end, for
-      what stands before the sequence.
-    """
-    c = self.config
-    length = tokens_BxT.shape[1]
-    present_BxT = tokens_BxT >= 0
-    *_, sizes = self._cache_layout(max_length)
-    num_levels_B = self._num_levels(present_BxT.sum(-1), max_length)
-    h, per_block = self._scan(tokens_BxT, num_levels_B, len(sizes), keep=True)
-
-    def pack(x_LxBxTxHxd, before_Hxd):
-      parts = []
-      for x_BxTxHxd, size in zip(x_LxBxTxHxd, sizes, strict=True):
-        kept = np.arange(max(0, length - size), length)
-        shape = (len(x_BxTxHxd), size, *x_BxTxHxd.shape[2:])
-        empty = jnp.zeros(shape, x_BxTxHxd.dtype)
-        parts.append(
-          empty.at[:, kept % size].set(x_BxTxHxd[:, kept], unique_indices=True)
-        )
-      before = jnp.broadcast_to(before_Hxd, parts[0][:, :1].shape)
-      return jnp.concatenate([*parts, before.astype(parts[0].dtype)], axis=1)
-
-    cache = []
-    for block, keys_values in zip(self.blocks, per_block, strict=True):
-      before = (0.0, 0.0)
-      if c.pad == 'learned':
-        _, *before = block.project(self.pad_D)
-      cache.append(tuple(map(pack, keys_values, before)))
-    return self.logits(h[:, -1]), {
-      'blocks': cache,
-      'position': jnp.int32(length),
-      'start_B': length - present_BxT.sum(-1),
-    }
+    """See `decoding.prefill`."""
+    return decoding.prefill(self, tokens_BxT, max_length)
 
   def decode(self, tokens_B, cache, max_length: int):
-    """Reads one more symbol of each string, in O(C) work a block.
+    """See `decoding.decode`."""
+    return decoding.decode(self, tokens_B, cache, max_length)
 
-    Equal to the last position of a call on the whole string: the answer is
-    taken from level L(T) - 1, where T is its length by now.
-
-    Args:
-      tokens_B: Symbols in [0, V).
-      cache: What `prefill` or `decode` returned.
-      max_length: As given to `prefill`, which no string may outgrow.
-
-    Returns:
-      Logits, float32 [B, output_size], and the new cache.
-    """
-    c = self.config
-    position, start_B = cache['position'], cache['start_B']
-    dilations, offsets, sizes = self._cache_layout(max_length)
-    num_levels_B = self._num_levels(position + 1 - start_B, max_length)
-
-    def level_fn(self, carry, level, dilation, offset, size):
-      h, answer, blocks = carry
-      reached_C = position - jnp.arange(c.chunk_size) * dilation
-      slots_C = jnp.where(reached_C >= 0, offset + reached_C % size, sum(sizes))
-      visible_BxC = self._visible(reached_C >= start_B[:, None])
-      updated = []
-      for block, keys_values in zip(self.blocks, blocks, strict=True):
-        h, keys_values = block.decode(
-          h,
-          keys_values,
-          slots_C[0],
-          block.position_bias_HxC,
-          visible_BxC,
-          slots_C,
-        )
-        updated.append(keys_values)
-      answer = jnp.where((level < num_levels_B)[:, None], h, answer)
-      return (h, answer, updated), None
-
-    scan = nn.scan(
-      level_fn,
-      variable_broadcast='params',
-      split_rngs={'params': False},
-      in_axes=(0, 0, 0, 0),
-      length=len(sizes),
-    )
-    h = self.embed(tokens_B)
-    (_, answer, blocks), _ = scan(
-      self,
-      (h, h, cache['blocks']),
-      jnp.arange(len(sizes)),
-      *map(jnp.array, (dilations, offsets, sizes)),
-    )
-    return self.logits(answer), {
-      'blocks': blocks,
-      'position': position + 1,
-      'start_B': start_B,
-    }
-
-  def _cache_layout(self, max_length):
-    """Dilations of the levels, where their slots start, and how many."""
-    chunk_size = self.config.chunk_size
-    levels = range(self._depth(max_length))
-    dilations = [min(chunk_size**l, max_length) for l in levels]
-    sizes = [min(chunk_size ** (l + 1), max_length) for l in levels]
-    return dilations, [sum(sizes[:l]) for l in levels], sizes
-
-  def _depth(self, length):
+  def depth(self, length):
     """L(T), or more if the configuration says so."""
     c = self.config
     return max(depth_lib.depth(length, c.chunk_size), c.min_levels)
 
-  def _num_levels(self, length_B, max_length):
-    """As `_depth`, of traced lengths up to a static one."""
+  def num_levels(self, length_B, max_length):
+    """As `depth`, of traced lengths up to a static one."""
     c = self.config
     num_levels_B = depth_lib.traced_depth(length_B, c.chunk_size, max_length)
     return jnp.maximum(num_levels_B, c.min_levels)
@@ -372,7 +174,7 @@ class RegularGPT(transformer.Transformer):
         c.vocab_size, length // c.chunk_size, c.chunk_size
       )[1:]
       chunks = lookup.take_rows(tables[-1], parts)
-      states = self.blocks[0].chunked(chunks, self._visible(parts > 0))
+      states = self.blocks[0].chunked(chunks, self.visible(parts > 0))
       tables.append(jnp.concatenate([tables[0][:1], states]))
       length *= c.chunk_size
     return tables
@@ -399,7 +201,7 @@ class RegularGPT(transformer.Transformer):
     present_BxnxC = self._in_chunks(present_Bxn, False)
     x_BxnxCxD = self._padded(x_BxnxCxD, present_BxnxC)
     x_BxnxD = last.chunked(
-      x_BxnxCxD, self._visible(present_BxnxC), self.deterministic
+      x_BxnxCxD, self.visible(present_BxnxC), self.deterministic
     )
     return x_BxnxD, present_BxnxC[..., -1]
 
@@ -431,7 +233,7 @@ class RegularGPT(transformer.Transformer):
         )
     return answer_BxD
 
-  def _scan(self, tokens_BxT, num_levels_B, max_levels, keep=False):
+  def all_positions(self, tokens_BxT, num_levels_B, max_levels, keep=False):
     """All positions: one traced level whatever the depth, or one for each.
 
     Args:
@@ -464,7 +266,7 @@ class RegularGPT(transformer.Transformer):
 
     h = self.embed(tokens_BxT)
     dilations = [self._dilation(l, h) for l in range(max_levels)]
-    if c.chunk_size <= _MAX_GATHERED_WINDOW:
+    if c.chunk_size <= block_lib.MAX_GATHERED_WINDOW:
       scan = nn.scan(
         transformer.remat(level_fn, c, in_scan=True),
         variable_broadcast='params',
@@ -516,7 +318,7 @@ class RegularGPT(transformer.Transformer):
       return x
     return jnp.where(present[..., None], x, self.pad_D.astype(x.dtype))
 
-  def _visible(self, present):
+  def visible(self, present):
     """Which keys may be seen; None for all of them."""
     return present if self.config.pad == 'masked' else None
 
