@@ -272,7 +272,7 @@ def sample(
   try:
     prompt.encode()
   except UnicodeEncodeError:  # Python keeps bytes of a shell as surrogates.
-    raise ValueError(f'The prompt is not UTF-8: {prompt!r}.') from None
+    raise ValueError(f'--prompt must be UTF-8, not {prompt!r}.') from None
   trained = load(workdir)
   tokenizer = tokenizers.make_tokenizer(
     trained.experiment.tokenizer, vocabulary_dir

@@ -177,9 +177,7 @@ def _open(data_dir: str, tokenizer: str) -> Text:
   with open(os.path.join(folder, 'features.json'), encoding='utf-8') as f:
     features = json_format.MessageToDict(dataset.info.features.to_proto())
     if json.load(f) != features:
-      raise ValueError(
-        'its features.json is not what launch.prepare_text writes'
-      )
+      raise ValueError('its features.json is not as prepare_text writes it')
   stored = dataset.info.metadata or {}
   missing = [name for name in _METADATA if name not in stored]
   if missing:
