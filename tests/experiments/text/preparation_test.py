@@ -1,13 +1,11 @@
 """Preparation from generated files to what is read back."""
 
-from concurrent import futures
 import gzip
 import json
 import pathlib
 import resource
 import shutil
 import signal
-import sys
 
 import numpy as np
 import pytest
@@ -22,7 +20,7 @@ from experiments.text import (
   preparation,
   splits,
 )
-from experiments.text import pieces as pieces_lib
+from tests.experiments.text import workers
 
 _END_OF_TEXT = 256
 _HELDOUT = 0.2
@@ -82,10 +80,9 @@ def prepared(tmp_path_factory):
 
 
 @pytest.fixture
-def in_process(monkeypatch):
-  """Makes pieces in a thread, which is there at once."""
-  pool = lambda number: futures.ThreadPoolExecutor(1)  # noqa: E731
-  monkeypatch.setattr(pieces_lib, '_workers', pool)
+def in_process():
+  with workers.in_thread():
+    yield
 
 
 def _split_of(text):
@@ -166,117 +163,6 @@ def test_prepared_is_left_alone_and_another_text_is_refused(prepared, tmp_path):
   with pytest.raises(ValueError, match='holds tokens of other files'):
     _prepare(tmp_path, root / 'data')
   assert _contents(root / 'data') == before
-
-
-def test_another_tokenizer_is_refused(prepared, tmp_path):
-  root, _, text = prepared
-  assert loading.load(str(root / 'data'), 'byte').metadata == text.metadata
-  with pytest.raises(ValueError, match='holds tokens of byte, not of gpt2'):
-    loading.load(str(root / 'data'), 'gpt2')
-  for name in ('byte', 'gpt2'):
-    pathlib.Path(builder.folder(str(tmp_path), name)).mkdir(parents=True)
-  with pytest.raises(ValueError, match='say which'):
-    loading.load(str(tmp_path))
-
-
-def test_damaged_tokens_are_an_error(prepared, tmp_path):
-  root, _, _ = prepared
-  shutil.copytree(root / 'data', tmp_path, dirs_exist_ok=True)
-  (shard,) = tmp_path.rglob('*train*')
-  contents = bytearray(shard.read_bytes())
-  contents[len(contents) // 4 : len(contents) // 2] = b'x' * 9
-  shard.write_bytes(contents)
-  stream = loading.load(str(tmp_path)).streams['train']
-  with pytest.raises(OSError, match='Cannot read the tokens'):
-    stream.read([0], len(stream))
-  shard.unlink()
-  with pytest.raises(OSError, match=r'train.* is missing'):
-    loading.load(str(tmp_path))
-
-
-@pytest.mark.parametrize('contents', [None, b'', b'{}', b'[]', b'{"', b'\xff'])
-@pytest.mark.parametrize(
-  'name', ['dataset_info.json', 'features.json', 'metadata.json']
-)
-def test_damaged_descriptions_are_an_error(name, contents, prepared, tmp_path):
-  root, _, _ = prepared
-  shutil.copytree(root / 'data', tmp_path, dirs_exist_ok=True)
-  path = pathlib.Path(builder.folder(str(tmp_path), 'byte'), name)
-  path.unlink()
-  if contents is not None:
-    path.write_bytes(contents)
-  with pytest.raises(OSError, match='text_tokens'):
-    loading.load(str(tmp_path))
-
-
-def _change(data_dir, name, change):
-  """Changes a description of a dataset."""
-  path = pathlib.Path(builder.folder(str(data_dir), 'byte'), name)
-  contents = json.loads(path.read_text())
-  change(contents)
-  path.write_text(json.dumps(contents))
-
-
-_CODE = 'code_of_a_stranger'
-
-
-@pytest.mark.parametrize(
-  ('name', 'change'),
-  [
-    ('features.json', lambda x: x.update(pythonClassName=f'{_CODE}.A')),
-    ('features.json', lambda x: x.update(python_class_name=f'{_CODE}.A')),
-    ('features.json', lambda x: x.update(type=f'{_CODE}.A')),
-    (
-      'features.json',
-      lambda x: x['featuresDict']['features']['tokens'].update(
-        pythonClassName=f'{_CODE}.A'
-      ),
-    ),
-    ('dataset_info.json', lambda x: x.update(moduleName=_CODE)),
-    (
-      'dataset_info.json',
-      lambda x: x.update(features={'pythonClassName': f'{_CODE}.A'}),
-    ),
-  ],
-)
-def test_no_code_that_a_folder_names_is_run(
-  name, change, prepared, tmp_path, monkeypatch
-):
-  root, _, text = prepared
-  shutil.copytree(root / 'data', tmp_path / 'data')
-  _change(tmp_path / 'data', name, change)
-  (tmp_path / f'{_CODE}.py').write_text('')
-  monkeypatch.syspath_prepend(tmp_path)
-  if name == 'features.json':
-    with pytest.raises(OSError, match=r'features\.json is not as prepare_text'):
-      loading.load(str(tmp_path / 'data'))
-  else:
-    assert loading.load(str(tmp_path / 'data')).metadata == text.metadata
-  assert _CODE not in sys.modules
-
-
-def test_a_dataset_of_before_is_read_and_left_alone(
-  prepared, tmp_path, in_process
-):
-  root, _, text = prepared
-  shutil.copytree(root / 'data', tmp_path, dirs_exist_ok=True)
-  added = ('key', 'splits', 'num_skipped')
-  _change(tmp_path, 'metadata.json', lambda x: [x.pop(name) for name in added])
-  assert loading.load(str(tmp_path)).metadata == text.metadata
-  assert _prepare(root / 'raw', tmp_path).metadata == text.metadata
-
-
-@pytest.mark.parametrize('number', [10**9, 1, -1, None, '18001', 1.5, 10**30])
-@pytest.mark.parametrize('split', splits.SPLITS)
-def test_counts_that_do_not_fit_are_an_error(split, number, prepared, tmp_path):
-  root, _, _ = prepared
-  shutil.copytree(root / 'data', tmp_path, dirs_exist_ok=True)
-  path = pathlib.Path(builder.folder(str(tmp_path), 'byte'), 'metadata.json')
-  contents = json.loads(path.read_text())
-  contents['num_tokens'][split] = number
-  path.write_text(json.dumps(contents))
-  with pytest.raises(OSError, match='records are not of'):
-    loading.load(str(tmp_path))
 
 
 def test_fingerprint_tells_where_splits_end(tmp_path, in_process):
