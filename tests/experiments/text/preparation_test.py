@@ -205,6 +205,17 @@ def test_few_documents_give_every_split(tmp_path, in_process):
     preparation.prepare(*args)
 
 
+def test_pieces_of_another_key_are_not_used(tmp_path, in_process):
+  lines = [json.dumps({'text': f'a{i}', 'b': f'b{i}'}) for i in range(9)]
+  (tmp_path / 'a.jsonl').write_text('\n'.join(lines))
+  (tmp_path / 'b.jsonl').write_text('bad')
+  args = (str(tmp_path / '*.jsonl'), str(tmp_path / 'data'), 'byte')
+  with pytest.raises(ValueError, match=r'b\.jsonl, line 1'):
+    preparation.prepare(*args)
+  (tmp_path / 'b.jsonl').unlink()
+  assert 'a' not in ''.join(_read_all(preparation.prepare(*args, key='b')))
+
+
 @pytest.mark.parametrize('suffix', ['.txt', '.jsonl'])
 def test_one_text_is_cut_in_three(suffix, tmp_path, in_process, monkeypatch):
   monkeypatch.setattr(documents, '_BLOCK_BYTES', 4000)
