@@ -13,8 +13,8 @@ from launch import flag_lib
 _INPUT = flags.DEFINE_string(
   'input',
   None,
-  'Glob pattern of the files: .jsonl.zst or .jsonl, a document a line in'
-  ' "text", or .txt.',
+  'Glob pattern of the files: .jsonl, a document a line, or .txt; each may be'
+  ' compressed, as .zst or .gz.',
   required=True,
 )
 _DATA_DIR = flags.DEFINE_string(
@@ -32,10 +32,12 @@ _VOCABULARY_DIR = flags.DEFINE_string(
   "Folder with GPT-2's vocab.bpe and encoder.json; by default tiktoken's cache"
   ' folder.',
 )
+_KEY = flags.DEFINE_string('key', 'text', 'Key of the text in a line of JSON.')
 _HELDOUT = flags.DEFINE_float(
   'heldout',
   0.01,
-  'Fraction of the documents for validation, and again for the test.',
+  'Fraction of the documents for validation, and again for the test; of a text'
+  ' file alone, of its length.',
 )
 _NUM_WORKERS = flags.DEFINE_integer(
   'num_workers', 0, 'Processes; 0 for one per core.'
@@ -53,6 +55,7 @@ def main() -> None:
     _VOCABULARY_DIR.value,
     _HELDOUT.value,
     _NUM_WORKERS.value,
+    _KEY.value,
   )
   print(preparation.summary(text))
   print(f'tokens: {text.folder}')

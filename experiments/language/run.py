@@ -265,10 +265,14 @@ def sample(
     vocabulary_dir: See `tokenizers.make_tokenizer`.
 
   Raises:
-    ValueError: If the folder holds no language model, or a number is
-      impossible.
+    ValueError: If the folder holds no language model, the prompt is not UTF-8,
+      or a number is impossible.
     OSError: If there is no checkpoint, or no vocabulary.
   """
+  try:
+    prompt.encode()
+  except UnicodeEncodeError:  # Python keeps bytes of a shell as surrogates.
+    raise ValueError(f'--prompt must be UTF-8, not {prompt!r}.') from None
   trained = load(workdir)
   tokenizer = tokenizers.make_tokenizer(
     trained.experiment.tokenizer, vocabulary_dir

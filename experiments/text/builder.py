@@ -18,8 +18,7 @@ import numpy as np
 import tensorflow_datasets as tfds
 import tqdm
 
-from experiments.text import pieces as pieces_lib
-from experiments.text import tokenizers
+from experiments.text import splits, tokenizers
 
 RECORD_TOKENS = 512
 _RECORDS_PER_SHARD = 2**17  # 128 MiB.
@@ -77,7 +76,7 @@ class TextTokens(tfds.core.ShardBasedBuilder):
   def _shard_iterators_per_split(self, dl_manager):
     del dl_manager
     shards = {}
-    for split in pieces_lib.SPLITS:
+    for split in splits.SPLITS:
       num_records = num_windows(
         self._stored['num_tokens'][split], RECORD_TOKENS
       )

@@ -6,14 +6,15 @@ checkpoint holds anyway.
 
 from collections.abc import Iterator, Sequence
 import dataclasses
+import json
 import os
 from typing import Any
 
+from google.protobuf import json_format
 import grain
 import numpy as np
-import tensorflow_datasets as tfds
 
-from experiments.text import builder, pieces
+from experiments.text import builder, documents, splits
 
 # Without end; grain's own endless length overflows in batches of one.
 _EPOCHS = 2**31
@@ -30,6 +31,12 @@ _METADATA = (
   'num_tokens',
   'fingerprint',
 )
+# What it did not store from the first, and what was so then.
+_ADDED_METADATA = {
+  'key': documents.KEY,
+  'splits': 'hash',
+  'num_skipped': 0,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,8 +46,10 @@ class Text:
   Attributes:
     folder: Of its files.
     metadata: `tokenizer` (its name), `vocab_size`, `end_of_text`, `heldout`,
-      `files` (name to bytes), `num_documents` and `num_tokens` (by split) and
-      `fingerprint`, which is the same where all tokens are.
+      `files` (name to bytes), `key` (of the text in them), `splits` (a key of
+      `splits.RULES`), `num_documents` and `num_tokens` (by split),
+      `num_skipped` (records without text) and `fingerprint`, which is the same
+      where all tokens are.
     streams: The tokens, by split: train, validation, test.
   """
 
@@ -144,7 +153,7 @@ def load(data_dir: str, tokenizer: str = '') -> Text:
     )
   folder = builder.folder(data_dir, tokenizer)
   try:
-    return _open(folder)
+    return _open(data_dir, tokenizer)
   except (OSError, ImportError, MemoryError):
     raise
   except Exception as error:  # TFDS raises many kinds.
@@ -154,16 +163,33 @@ def load(data_dir: str, tokenizer: str = '') -> Text:
     ) from error
 
 
-def _open(folder: str) -> Text:
-  dataset = tfds.builder_from_directory(folder)
+def _open(data_dir: str, tokenizer: str) -> Text:
+  """Opens a dataset whose files say nothing that is run.
+
+  A builder that TFDS makes of the folder alone imports whatever module its
+  features.json names; ours has its features from the code.
+  """
+  folder = builder.folder(data_dir, tokenizer)
+  for name in ('dataset_info.json', 'features.json'):
+    if not os.path.isfile(os.path.join(folder, name)):
+      raise ValueError(f'it has no {name}')
+  dataset = builder.TextTokens(data_dir=data_dir, config=tokenizer)
+  with open(os.path.join(folder, 'features.json'), encoding='utf-8') as f:
+    features = json_format.MessageToDict(dataset.info.features.to_proto())
+    if json.load(f) != features:
+      raise ValueError('its features.json is not as prepare_text writes it')
   stored = dataset.info.metadata or {}
   missing = [name for name in _METADATA if name not in stored]
   if missing:
     raise ValueError(f'its metadata.json has no {missing[0]}')
   metadata = {name: stored[name] for name in _METADATA}
-  if metadata['tokenizer'] != dataset.builder_config.name:
+  for name, default in _ADDED_METADATA.items():
+    metadata[name] = stored.get(name, default)
+  if metadata['splits'] not in splits.RULES:
+    raise ValueError(f'its splits are {metadata["splits"]!r}')
+  if metadata['tokenizer'] != tokenizer:
     raise ValueError(f'its tokenizer is {metadata["tokenizer"]!r}')
-  for split in pieces.SPLITS:
+  for split in splits.SPLITS:
     for path in dataset.info.splits[split].filepaths:
       if not path.exists():
         raise OSError(f'{path} is missing; remove {folder} and prepare again.')
@@ -176,7 +202,7 @@ def _open(folder: str) -> Text:
       raise ValueError(f'its {num_records} records are not of {number} tokens')
   streams = {
     split: Stream(dataset.as_data_source(split), metadata['num_tokens'][split])
-    for split in pieces.SPLITS
+    for split in splits.SPLITS
   }
   return Text(folder, metadata, streams)
 

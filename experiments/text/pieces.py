@@ -8,6 +8,7 @@ import collections
 from collections.abc import Iterator, Sequence
 from concurrent import futures
 import contextlib
+import dataclasses
 import hashlib
 import io
 import json
@@ -19,43 +20,95 @@ import threading
 import numpy as np
 
 from experiments.engine import files, progress
-from experiments.text import documents, tokenizers
+from experiments.text import documents, splits, tokenizers
 
-SPLITS = ('train', 'validation', 'test')
 # Blocks that wait for a worker, per worker.
 _BLOCKS_AHEAD = 3
 
 
+@dataclasses.dataclass(frozen=True)
+class Source:
+  """What pieces are made of, and how.
+
+  Attributes:
+    paths: Of the raw files.
+    tokenizer_args: Of `tokenizers.make_tokenizer`.
+    key: See `documents.documents`.
+    heldout: See `splits.by_hash`.
+  """
+
+  paths: Sequence[str]
+  tokenizer_args: tuple[str, str]
+  key: str
+  heldout: float
+
+
 def make_pieces(
-  paths: Sequence[str],
-  work: str,
-  tokenizer_args: tuple[str, str],
-  heldout: float,
-  num_workers: int,
-) -> list[str]:
+  source: Source, work: str, num_workers: int
+) -> tuple[list[str], splits.Rule]:
   """Makes the pieces that are missing.
 
+  Where documents turn out to be few, all are made once more.
+
   Args:
-    paths: Of the raw files.
+    source: What to make them of.
     work: Folder for the pieces; made if it does not exist.
-    tokenizer_args: Of `tokenizers.make_tokenizer`.
-    heldout: See `split_of`.
     num_workers: Processes.
 
   Returns:
-    The paths of all pieces, in order: .npz files with the tokens [N] of each of
-    `SPLITS`, every document followed by end-of-text, `counts` [3, 2], the
-    numbers of documents and of tokens in each, and `digest` of all, uint8 [32].
+    The paths of all pieces, in order, and how their documents are split. A
+    piece is a .npz file with the tokens [N] of each of `splits.SPLITS`, every
+    document followed by end-of-text; `counts` [3, 2], the numbers of documents
+    and of tokens in each; `digest` of all, uint8 [32]; `places` and `lengths`
+    (characters) of the D documents [D]; and `num_skipped`, the number of
+    records without text.
 
   Raises:
-    ValueError: If a file is not as it should be.
+    ValueError: If a file is not as it should be, or there is too little text.
     OSError: If something cannot be read or written, or a worker is killed.
   """
+  with _workers(num_workers) as pool:
+    rule = splits.by_hash(source.heldout)
+    pieces = _make_all(source, work, rule, [], pool, num_workers)
+    num_documents = sum(read(pieces, 'counts'))[:, 0].tolist()
+    if not any(num_documents) or not splits.are_few(
+      num_documents, source.heldout
+    ):
+      return pieces, rule
+    places, lengths = (list(read(pieces, n)) for n in ('places', 'lengths'))
+    rule = splits.of_few(
+      np.concatenate(places),
+      np.concatenate(lengths),
+      source.heldout,
+      is_txt=len(source.paths) == 1 and documents.is_txt(source.paths[0]),
+    )
+    # Characters from the beginning of a piece to the end of the text.
+    before_end = np.cumsum([x.sum() for x in lengths[::-1]])[::-1].tolist()
+    return _make_all(source, work, rule, before_end, pool, num_workers), rule
+
+
+def read(pieces: Sequence[str], name: str) -> Iterator[np.ndarray]:
+  """Yields an array of every piece."""
+  for path in pieces:
+    with np.load(path) as piece:
+      yield piece[name]
+
+
+def _make_all(
+  source: Source,
+  work: str,
+  rule: splits.Rule,
+  before_end: Sequence[int],
+  pool: futures.Executor,
+  num_workers: int,
+) -> list[str]:
+  """Makes the pieces of a rule that are missing; returns all."""
+  paths = source.paths
   bar = progress.bar(sum(map(os.path.getsize, paths)), 0, 'Tokens', 'B')
   bar.unit_scale = True
   pieces = []
   pending = collections.deque()
-  with bar, _workers(num_workers) as pool:
+  with bar:
 
     def finish_first():
       position, future = pending.popleft()
@@ -64,16 +117,15 @@ def make_pieces(
 
     start = 0
     for path in paths:
-      folder = os.path.join(work, _key(path, tokenizer_args[0], heldout))
+      folder = os.path.join(work, _key(path, source, rule))
       files.make_folder(folder)
       for block in documents.blocks(path):
         piece = os.path.join(folder, f'{block.number:06d}.npz')
+        end = before_end[len(pieces)] if before_end else 0
         pieces.append(piece)
         if not os.path.exists(piece):
           with _no_interrupt():
-            future = pool.submit(
-              _make_piece, block, piece, tokenizer_args, heldout
-            )
+            future = pool.submit(_make_piece, block, piece, source, rule, end)
           pending.append((start + block.position, future))
         elif not pending:
           bar.update(start + block.position - bar.n)
@@ -86,15 +138,16 @@ def make_pieces(
   return pieces
 
 
-def _key(path: str, tokenizer_name: str, heldout: float) -> str:
+def _key(path: str, source: Source, rule: splits.Rule) -> str:
   """Returns a name that changes with whatever a file's pieces depend on."""
   status = os.stat(path)
   parts = (
     os.path.realpath(path),
     status.st_size,
     status.st_mtime_ns,
-    tokenizer_name,
-    heldout,
+    source.tokenizer_args[0],
+    source.key,
+    dataclasses.astuple(rule),
   )
   return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
@@ -102,37 +155,44 @@ def _key(path: str, tokenizer_name: str, heldout: float) -> str:
 def _make_piece(
   block: documents.Block,
   path: str,
-  tokenizer_args: tuple[str, str],
-  heldout: float,
+  source: Source,
+  rule: splits.Rule,
+  before_end: int,
 ) -> None:
   """Writes a block's tokens, by split; runs in a worker."""
-  tokenizer = tokenizers.make_tokenizer(*tokenizer_args)
+  tokenizer = tokenizers.make_tokenizer(*source.tokenizer_args)
   end_of_text = np.array([tokenizer.end_of_text], tokenizers.TOKEN_DTYPE)
-  tokens = {split: [end_of_text[:0]] for split in SPLITS}
-  num_documents = dict.fromkeys(SPLITS, 0)
-  for document in documents.documents(block):
-    split = split_of(document, heldout)
-    tokens[split] += [tokenizer.encode(document), end_of_text]
-    num_documents[split] += 1
+  tokens = {split: [end_of_text[:0]] for split in splits.SPLITS}
+  num_documents = dict.fromkeys(splits.SPLITS, 0)
+  places, lengths = [], []
+  num_skipped = 0
+  for document in documents.documents(block, source.key):
+    if not document:
+      num_skipped += 1
+      continue
+    places.append(splits.place_of(document))
+    lengths.append(len(document))
+    for split, part in splits.parts(document, places[-1], before_end, rule):
+      tokens[split] += [tokenizer.encode(part), end_of_text]
+      num_documents[split] += 1
+    before_end -= lengths[-1]
   tokens = {split: np.concatenate(parts) for split, parts in tokens.items()}
-  counts = [(num_documents[s], len(tokens[s])) for s in SPLITS]
+  counts = [(num_documents[s], len(tokens[s])) for s in splits.SPLITS]
   counts = np.array(counts, np.int64)
   digest = hashlib.sha256(counts.tobytes())  # Where one split ends, too.
-  for split in SPLITS:
+  for split in splits.SPLITS:
     digest.update(tokens[split].tobytes())
-  digest = np.frombuffer(digest.digest(), np.uint8)
   contents = io.BytesIO()
-  np.savez(contents, counts=counts, digest=digest, **tokens)
+  np.savez(
+    contents,
+    counts=counts,
+    digest=np.frombuffer(digest.digest(), np.uint8),
+    places=np.array(places, np.float64),
+    lengths=np.array(lengths, np.int64),
+    num_skipped=np.array(num_skipped, np.int64),
+    **tokens,
+  )
   files.write_atomically(path, contents.getvalue())
-
-
-def split_of(document: str, heldout: float) -> str:
-  """Returns the split that a document is in, from its hash."""
-  digest = hashlib.blake2b(document.encode(), digest_size=8).digest()
-  place = int.from_bytes(digest, 'big') / 2**64
-  if place < heldout:
-    return 'test'
-  return 'validation' if place < 2 * heldout else 'train'
 
 
 @contextlib.contextmanager

@@ -1,9 +1,9 @@
 """From raw text files to a dataset of tokens.
 
 First, workers make the pieces that are missing; then the pieces are written as
-the dataset, and removed. The dataset depends on the files, the tokenizer and
-the held-out fraction alone. While the pieces are there too, it takes twice its
-space.
+the dataset, and removed. The dataset depends on the files, the key of their
+text, the tokenizer and the held-out fraction alone. While the pieces are there
+too, it takes twice its space.
 """
 
 from collections.abc import Sequence
@@ -11,15 +11,15 @@ import contextlib
 import glob
 import hashlib
 import io
+import json
 import os
 import shutil
 from typing import Any
 
-import numpy as np
 import tensorflow_datasets as tfds
 
 from experiments.engine import files, progress
-from experiments.text import builder, documents, loading, tokenizers
+from experiments.text import builder, documents, loading, splits, tokenizers
 from experiments.text import pieces as pieces_lib
 
 
@@ -30,26 +30,27 @@ def prepare(
   vocabulary_dir: str = '',
   heldout: float = 0.01,
   num_workers: int = 0,
+  key: str = documents.KEY,
 ) -> loading.Text:
   """Prepares text files as a dataset; goes on where a killed call stopped.
 
   Args:
-    pattern: Glob pattern of .jsonl.zst, .jsonl or .txt files.
+    pattern: Glob pattern of .jsonl or .txt files, or such as .gz or .zst.
     data_dir: Folder for the dataset; made if it does not exist.
     tokenizer_name: A key of `tokenizers.TOKENIZERS`; '' for
       `tokenizers.default_name`.
     vocabulary_dir: See `tokenizers.make_tokenizer`.
     heldout: Fraction of the documents in the validation split, and in the test
-      split. A document's split depends on its text alone, so copies of one
-      document are all in one split.
+      split; see `splits` for which they are.
     num_workers: Processes; 0 for one per core.
+    key: Of the text in a line of JSON.
 
   Returns:
     The dataset.
 
   Raises:
-    ValueError: If a file is not as it should be, a split would be empty, or the
-      folder holds a dataset of other files.
+    ValueError: If a file is not as it should be, there is too little text, or
+      the folder holds a dataset of other files.
     OSError: If something cannot be read or written, or another process is
       using the folder.
   """
@@ -64,11 +65,14 @@ def prepare(
       why = ", for GPT-2's vocabulary is not on this machine"
   tokenizer = tokenizers.make_tokenizer(tokenizer_name, vocabulary_dir)
   paths = documents.find_files(pattern)
+  if key != documents.KEY and all(map(documents.is_txt, paths)):
+    raise ValueError(f'--key={key} is for .jsonl files, and there are none.')
   metadata = {
     'tokenizer': tokenizer.name,
     'vocab_size': tokenizer.vocab_size,
     'end_of_text': tokenizer.end_of_text,
     'heldout': heldout,
+    'key': key,
     'files': {
       os.path.relpath(path, os.path.dirname(paths[0])): os.path.getsize(path)
       for path in paths
@@ -83,18 +87,17 @@ def prepare(
         shutil.rmtree(work, ignore_errors=True)  # What a kill left.
         return text
       raise ValueError(
-        f'{text.folder} holds tokens of other files, or of another --heldout.'
+        f'{text.folder} holds tokens of other files, or of another --heldout or'
+        ' --key.'
         ' Remove it, or give another --data_dir.'
       )
     progress.say(f'Tokenizer: {tokenizer.name}{why}.')
-    pieces = pieces_lib.make_pieces(
-      paths,
+    pieces, rule = pieces_lib.make_pieces(
+      pieces_lib.Source(paths, (tokenizer.name, vocabulary_dir), key, heldout),
       work,
-      (tokenizer.name, vocabulary_dir),
-      heldout,
       num_workers or _num_cores(),
     )
-    metadata |= _measure(pieces)
+    metadata |= _measure(pieces, key) | {'splits': rule.kind}
     _write_dataset(data_dir, work, pieces, metadata)
     shutil.rmtree(work)
   return loading.load(data_dir, tokenizer.name)
@@ -107,36 +110,36 @@ def _num_cores() -> int:
   return os.cpu_count() or 1
 
 
-def _measure(pieces: Sequence[str]) -> dict[str, Any]:
+def _measure(pieces: Sequence[str], key: str) -> dict[str, Any]:
   """Returns numbers of documents and tokens, by split, and a fingerprint.
 
   Raises:
-    ValueError: If a split has no document.
+    ValueError: If there is no document.
   """
-  total = np.zeros((len(pieces_lib.SPLITS), 2), np.int64)
-  fingerprint = hashlib.sha256()
-  for path in pieces:
-    with np.load(path) as piece:
-      total += piece['counts']
-      fingerprint.update(piece['digest'].tobytes())
+  total = sum(pieces_lib.read(pieces, 'counts'))
+  num_skipped = int(sum(pieces_lib.read(pieces, 'num_skipped')))
   if not total.any():
-    raise ValueError('There is no text in any of the files.')
-  num_documents = dict(
-    zip(pieces_lib.SPLITS, total[:, 0].tolist(), strict=True)
-  )
-  for split, number in num_documents.items():
-    if not number:
-      raise ValueError(
-        f'None of the {total[:, 0].sum()} documents is in the {split} split:'
-        ' give more text, or another --heldout.'
-      )
+    why = f': {_skipped(num_skipped, key)}; is it another --key?'
+    raise ValueError(
+      f'There is no text in any of the files{why if num_skipped else "."}'
+    )
+  fingerprint = hashlib.sha256()
+  for digest in pieces_lib.read(pieces, 'digest'):
+    fingerprint.update(digest.tobytes())
   # A stream starts with an end-of-text of its own.
   num_tokens = (total[:, 1] + 1).tolist()
   return {
-    'num_documents': num_documents,
-    'num_tokens': dict(zip(pieces_lib.SPLITS, num_tokens, strict=True)),
+    'num_documents': dict(
+      zip(splits.SPLITS, total[:, 0].tolist(), strict=True)
+    ),
+    'num_tokens': dict(zip(splits.SPLITS, num_tokens, strict=True)),
+    'num_skipped': num_skipped,
     'fingerprint': fingerprint.hexdigest(),
   }
+
+
+def _skipped(number: int, key: str) -> str:
+  return f'{number:,} records have no {json.dumps(key)}, or an empty one'
 
 
 def _write_dataset(
@@ -165,11 +168,17 @@ def _write_dataset(
 
 
 def summary(text: loading.Text) -> str:
-  """Returns a table of a dataset's splits."""
+  """Returns a table of a dataset's splits, and what was not as usual."""
   lines = [f'{"split":<12}{"documents":>14}{"tokens":>18}']
-  for split in pieces_lib.SPLITS:
+  for split in splits.SPLITS:
     lines.append(
       f'{split:<12}{text.metadata["num_documents"][split]:>14,}'
       f'{text.metadata["num_tokens"][split]:>18,}'
     )
+  metadata = text.metadata
+  if metadata['splits'] != 'hash':
+    lines.append(f'splits: {splits.RULES[metadata["splits"]]}')
+  if metadata['num_skipped']:
+    skipped = _skipped(metadata['num_skipped'], metadata['key'])
+    lines.append(f'skipped: {skipped}')
   return '\n'.join(lines)

@@ -205,6 +205,8 @@ def test_samples(trained):
   assert stdout == sample() + '\n' and stdout.startswith('ab ba')
   assert sample(seed=1) != sample()
   assert sample(temperature=0) == sample(top_k=1)
+  with pytest.raises(ValueError, match='--prompt must be UTF-8'):
+    run.sample(str(trained), os.fsdecode(b'caf\xe9'), num_tokens=20)
 
 
 def test_time_that_is_over_saves(data_dir, tmp_path):

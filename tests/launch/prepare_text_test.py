@@ -147,6 +147,6 @@ def test_a_missing_extra_is_one_line(tmp_path):
 
 def test_help_names_every_flag():
   _, stdout, _ = commands.run('prepare_text', '--help')
-  for name in ('input', 'data_dir', 'tokenizer', 'vocabulary_dir', 'heldout'):
+  for name in ('input', 'data_dir', 'tokenizer', 'key', 'heldout'):
     assert f'--{name}' in stdout
   assert 'python -m launch.prepare_text' in stdout

@@ -6,7 +6,7 @@ import numpy as np
 
 from experiments.language import config
 from experiments.text import loading, preparation
-from tests.experiments.text import streams
+from tests.experiments.text import streams, workers
 
 VOCAB_SIZE = 11
 TINY = config.LanguageExperiment(
@@ -45,11 +45,8 @@ def prepare(folder, seed=0, num_documents=30):
     for _ in range(num_documents):
       text = ' '.join(rng.choice(words, 300))
       f.write(json.dumps({'text': text}) + '\n')
-  preparation.prepare(
-    str(folder / '*.jsonl'),
-    str(folder / 'data'),
-    tokenizer_name='byte',
-    heldout=0.2,
-    num_workers=1,
-  )
+  with workers.in_thread():
+    preparation.prepare(
+      str(folder / '*.jsonl'), str(folder / 'data'), 'byte', heldout=0.2
+    )
   return str(folder / 'data')

@@ -1,6 +1,6 @@
 """Preparation from generated files to what is read back."""
 
-import itertools
+import gzip
 import json
 import pathlib
 import resource
@@ -13,8 +13,14 @@ import tensorflow_datasets as tfds
 import zstandard
 
 from experiments.engine import files
-from experiments.text import builder, documents, loading, preparation
-from experiments.text import pieces as pieces_lib
+from experiments.text import (
+  builder,
+  documents,
+  loading,
+  preparation,
+  splits,
+)
+from tests.experiments.text import workers
 
 _END_OF_TEXT = 256
 _HELDOUT = 0.2
@@ -73,22 +79,43 @@ def prepared(tmp_path_factory):
   return root, texts, _prepare(root / 'raw', root / 'data')
 
 
+@pytest.fixture
+def in_process():
+  with workers.in_thread():
+    yield
+
+
+def _split_of(text):
+  rule = splits.by_hash(_HELDOUT)
+  ((split, _),) = splits.parts(text, splits.place_of(text), 0, rule)
+  return split
+
+
+def _read_all(text):
+  """Returns the texts of the splits, joined by end-of-text."""
+  streams = [text.streams[split] for split in splits.SPLITS]
+  tokens = [stream.read([0], len(stream))[0, 1:] for stream in streams]
+  return [
+    ''.join('|' if t == _END_OF_TEXT else chr(t) for t in row) for row in tokens
+  ]
+
+
 def _expected(texts, split):
   tokens = [_END_OF_TEXT]
   for text in texts:
-    if pieces_lib.split_of(text, _HELDOUT) == split:
+    if _split_of(text) == split:
       tokens += [*text.encode(), _END_OF_TEXT]
   return tokens
 
 
-@pytest.mark.parametrize('split', pieces_lib.SPLITS)
+@pytest.mark.parametrize('split', splits.SPLITS)
 def test_stream_is_the_documents_joined(split, prepared):
   _, texts, text = prepared
   expected = _expected(texts, split)
   stream = text.streams[split]
   assert len(stream) == len(expected) > 1
   np.testing.assert_array_equal(stream.read([0], len(stream))[0], expected)
-  number = sum(pieces_lib.split_of(t, _HELDOUT) == split for t in texts)
+  number = sum(_split_of(t) == split for t in texts)
   assert text.metadata['num_documents'][split] == number
 
 
@@ -104,13 +131,15 @@ def test_tfds_alone_reads_training_sequences(prepared):
   assert 512 * (len(source) - 1) < len(expected) - 1 <= 512 * len(source)
 
 
-def test_several_shards_are_one_stream(prepared, tmp_path, monkeypatch):
+def test_several_shards_are_one_stream(
+  prepared, tmp_path, monkeypatch, in_process
+):
   root, texts, text = prepared
   monkeypatch.setattr(builder, '_RECORDS_PER_SHARD', 20)
   sharded = _prepare(root / 'raw', tmp_path / 'data')
   shards = list(pathlib.Path(sharded.folder).glob('*train.array_record*'))
   assert len(shards) > 3
-  for split in pieces_lib.SPLITS:
+  for split in splits.SPLITS:
     np.testing.assert_array_equal(
       sharded.streams[split].read([0], len(sharded.streams[split]))[0],
       _expected(texts, split),
@@ -136,95 +165,80 @@ def test_prepared_is_left_alone_and_another_text_is_refused(prepared, tmp_path):
   assert _contents(root / 'data') == before
 
 
-def test_another_tokenizer_is_refused(prepared, tmp_path):
-  root, _, text = prepared
-  assert loading.load(str(root / 'data'), 'byte').metadata == text.metadata
-  with pytest.raises(ValueError, match='holds tokens of byte, not of gpt2'):
-    loading.load(str(root / 'data'), 'gpt2')
-  for name in ('byte', 'gpt2'):
-    pathlib.Path(builder.folder(str(tmp_path), name)).mkdir(parents=True)
-  with pytest.raises(ValueError, match='say which'):
-    loading.load(str(tmp_path))
-
-
-def test_damaged_tokens_are_an_error(prepared, tmp_path):
-  root, _, _ = prepared
-  shutil.copytree(root / 'data', tmp_path, dirs_exist_ok=True)
-  (shard,) = tmp_path.rglob('*train*')
-  contents = bytearray(shard.read_bytes())
-  contents[len(contents) // 4 : len(contents) // 2] = b'x' * 9
-  shard.write_bytes(contents)
-  stream = loading.load(str(tmp_path)).streams['train']
-  with pytest.raises(OSError, match='Cannot read the tokens'):
-    stream.read([0], len(stream))
-  shard.unlink()
-  with pytest.raises(OSError, match=r'train.* is missing'):
-    loading.load(str(tmp_path))
-
-
-@pytest.mark.parametrize('contents', [None, b'', b'{}', b'[]', b'{"', b'\xff'])
-@pytest.mark.parametrize(
-  'name', ['dataset_info.json', 'features.json', 'metadata.json']
-)
-def test_damaged_descriptions_are_an_error(name, contents, prepared, tmp_path):
-  root, _, _ = prepared
-  shutil.copytree(root / 'data', tmp_path, dirs_exist_ok=True)
-  path = pathlib.Path(builder.folder(str(tmp_path), 'byte'), name)
-  path.unlink()
-  if contents is not None:
-    path.write_bytes(contents)
-  with pytest.raises(OSError, match='text_tokens'):
-    loading.load(str(tmp_path))
-
-
-@pytest.mark.parametrize('number', [10**9, 1, -1, None, '18001', 1.5, 10**30])
-@pytest.mark.parametrize('split', pieces_lib.SPLITS)
-def test_counts_that_do_not_fit_are_an_error(split, number, prepared, tmp_path):
-  root, _, _ = prepared
-  shutil.copytree(root / 'data', tmp_path, dirs_exist_ok=True)
-  path = pathlib.Path(builder.folder(str(tmp_path), 'byte'), 'metadata.json')
-  contents = json.loads(path.read_text())
-  contents['num_tokens'][split] = number
-  path.write_text(json.dumps(contents))
-  with pytest.raises(OSError, match='records are not of'):
-    loading.load(str(tmp_path))
-
-
-def test_fingerprint_tells_where_splits_end(tmp_path):
+def test_fingerprint_tells_where_splits_end(tmp_path, in_process):
   """The tokens of all splits one after another are the same twice."""
-  heldouts = (0.2, 0.3)
-  wanted = [
-    ('train', 'train'),
-    ('train', 'validation'),
-    ('validation', 'validation'),
-    ('test', 'test'),
-  ]
-  by_splits = {
-    tuple(pieces_lib.split_of(t, h) for h in heldouts): t
-    for t in map(str, range(10_000, 10_500))
-  }
-  lines = [json.dumps({'text': by_splits[splits]}) for splits in wanted]
+  texts = sorted(map(str, range(10, 20)), key=splits.place_of, reverse=True)
+  lines = [json.dumps({'text': text}) for text in texts]
   (tmp_path / 'raw.jsonl').write_text('\n'.join(lines))
   joined, fingerprints = set(), set()
-  for heldout in heldouts:
+  for heldout in (0.2, 0.3):
     text = preparation.prepare(
       str(tmp_path / 'raw.jsonl'),
       str(tmp_path / str(heldout)),
       tokenizer_name='byte',
       heldout=heldout,
-      num_workers=1,
     )
-    streams = [text.streams[split] for split in pieces_lib.SPLITS]
-    tokens = [stream.read([0], len(stream))[0, 1:] for stream in streams]
-    joined.add(np.concatenate(tokens).tobytes())
+    joined.add(''.join(_read_all(text)))
     fingerprints.add(text.metadata['fingerprint'])
-  assert len(joined) == 1 and len(fingerprints) == 2
+  assert joined == {''.join(t + '|' for t in texts)} and len(fingerprints) == 2
+
+
+def test_few_documents_give_every_split(tmp_path, in_process):
+  texts = _texts(np.random.default_rng(3), 60)
+  lines = [json.dumps({'body': t}) for t in texts]
+  lines[7:7] = ['{"body": null}', '{"text": "a"}']
+  with gzip.open(tmp_path / 'raw.jsonl.gz', 'wt') as f:
+    f.write('\n'.join(lines))
+  args = (str(tmp_path / '*.gz'), str(tmp_path / 'data'), 'byte')
+  text = preparation.prepare(*args, key='body')
+  metadata = text.metadata
+  assert metadata['num_documents'] == {'train': 58, 'validation': 1, 'test': 1}
+  assert (metadata['splits'], metadata['num_skipped']) == ('rank', 2)
+  order = sorted(texts, key=splits.place_of)
+  read = [text.encode().decode('latin1') + '|' for text in order[:2]]
+  assert _read_all(text)[:0:-1] == read
+  *_, how, skipped = preparation.summary(text).splitlines()
+  assert how.startswith('splits: documents are few')
+  assert skipped == 'skipped: 2 records have no "body", or an empty one'
+  assert preparation.prepare(*args, key='body').metadata == metadata
+  with pytest.raises(ValueError, match='or of another --heldout or --key'):
+    preparation.prepare(*args)
+
+
+def test_pieces_of_another_key_are_not_used(tmp_path, in_process):
+  lines = [json.dumps({'text': f'a{i}', 'b': f'b{i}'}) for i in range(9)]
+  (tmp_path / 'a.jsonl').write_text('\n'.join(lines))
+  (tmp_path / 'b.jsonl').write_text('bad')
+  args = (str(tmp_path / '*.jsonl'), str(tmp_path / 'data'), 'byte')
+  with pytest.raises(ValueError, match=r'b\.jsonl, line 1'):
+    preparation.prepare(*args)
+  (tmp_path / 'b.jsonl').unlink()
+  assert 'a' not in ''.join(_read_all(preparation.prepare(*args, key='b')))
+
+
+@pytest.mark.parametrize('suffix', ['.txt', '.jsonl'])
+def test_one_text_is_cut_in_three(suffix, tmp_path, in_process, monkeypatch):
+  monkeypatch.setattr(documents, '_BLOCK_BYTES', 4000)
+  monkeypatch.setattr(documents, '_TXT_DOCUMENT_BYTES', 1000)
+  letters = np.random.default_rng(0).integers(97, 123, 20_000, np.uint8)
+  contents = bytes(letters).decode()
+  lines = contents if suffix == '.txt' else json.dumps({'text': contents})
+  (tmp_path / f'a{suffix}').write_text('\ufeff' + lines)
+  text = preparation.prepare(
+    str(tmp_path / 'a*'), str(tmp_path / 'data'), 'byte', heldout=0.1
+  )
+  parts = [part.replace('|', '') for part in _read_all(text)]
+  assert ''.join(parts) == contents
+  assert [len(part) for part in parts] == [16_000, 2000, 2000]
+  assert text.metadata['splits'] == 'cut'
 
 
 @pytest.mark.parametrize(
   ('limit', 'folder'), [(9_000, '.pieces-byte'), (150_000, 'text_tokens')]
 )
-def test_no_space_left_is_one_error_and_can_go_on(limit, folder, tmp_path):
+def test_no_space_left_is_one_error_and_can_go_on(
+  limit, folder, tmp_path, in_process
+):
   """A limit on the size of files fails writes as a full disk does."""
   raw, data_dir = tmp_path / 'raw', tmp_path / 'data'
   raw.mkdir()
@@ -249,7 +263,9 @@ def test_no_space_left_is_one_error_and_can_go_on(limit, folder, tmp_path):
   )
 
 
-def test_pieces_of_a_stopped_preparation_are_used(prepared, tmp_path):
+def test_pieces_of_a_stopped_preparation_are_used(
+  prepared, tmp_path, in_process
+):
   """A bad last file stops it; what is done by then is not done again."""
   root, _, _ = prepared
   raw, data_dir = tmp_path / 'raw', tmp_path / 'data'
@@ -281,7 +297,7 @@ def test_pieces_of_a_stopped_preparation_are_used(prepared, tmp_path):
   assert _contents(data_dir).keys() == _contents(root / 'data').keys()
 
 
-def test_fingerprint_changes_with_a_letter(tmp_path):
+def test_fingerprint_changes_with_a_letter(tmp_path, in_process):
   raw = tmp_path / 'raw'
   raw.mkdir()
   texts = [_texts(np.random.default_rng(i), 40) for i in range(2)]
@@ -297,7 +313,7 @@ def test_fingerprint_changes_with_a_letter(tmp_path):
   assert len(found) == 2
 
 
-def test_a_changed_file_is_read_again(tmp_path):
+def test_a_changed_file_is_read_again(tmp_path, in_process):
   raw, data_dir = tmp_path / 'raw', tmp_path / 'data'
   raw.mkdir()
   texts = _texts(np.random.default_rng(1), 100)
@@ -314,35 +330,29 @@ def test_a_changed_file_is_read_again(tmp_path):
   )
 
 
-def test_split_depends_on_the_text_alone_and_has_its_share():
-  texts = [str(i) for i in range(20_000)]
-  splits = [pieces_lib.split_of(t, 0.1) for t in texts]
-  for split, share in (('train', 0.8), ('validation', 0.1), ('test', 0.1)):
-    found = splits.count(split) / len(texts)
-    error = np.sqrt(share * (1 - share) / len(texts))
-    assert abs(found - share) < 4 * error
-  larger = [pieces_lib.split_of(t, 0.2) for t in texts]
-  for before, after in itertools.islice(zip(splits, larger, strict=True), 500):
-    assert after == 'test' or before != 'test'
-
-
 @pytest.mark.parametrize(
   ('contents', 'kwargs', 'message'),
   [
-    ('{"text": "only one"}', {}, 'None of the 1 documents'),
-    ('\n\n', {}, 'no text'),
+    ('{"text": "ab"}', {}, '2 characters cannot be cut'),
+    ('\n\n', {}, r'no text in any of the files\.'),
+    ('{"txt": "a"}', {}, '1 records have no "text", .* --key'),
     ('{"text": "a"}', {'heldout': 0.5}, 'heldout'),
     ('{"text": "a"}', {'num_workers': -1}, 'num_workers'),
     ('{"text": "a"}', {'tokenizer_name': 'words'}, 'byte, gpt2'),
   ],
 )
-def test_what_cannot_be_prepared(contents, kwargs, message, tmp_path):
+def test_what_cannot_be_prepared(
+  contents, kwargs, message, tmp_path, in_process
+):
   (tmp_path / 'a.jsonl').write_text(contents)
   kwargs = {'tokenizer_name': 'byte', 'num_workers': 1, **kwargs}
   data_dir = tmp_path / 'data'
   with pytest.raises(ValueError, match=message):
     preparation.prepare(str(tmp_path / '*.jsonl'), str(data_dir), **kwargs)
   assert not (data_dir / 'text_tokens').exists()
+  (tmp_path / 'a.txt').write_text('text')
+  with pytest.raises(ValueError, match=r'--key=b is for \.jsonl'):
+    preparation.prepare(str(tmp_path / '*.txt'), str(data_dir), key='b')
 
 
 def test_two_at_once_are_refused(tmp_path):
