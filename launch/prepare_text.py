@@ -38,7 +38,7 @@ _HELDOUT = flags.DEFINE_float(
   'Fraction of the documents for validation, and again for the test.',
 )
 _NUM_WORKERS = flags.DEFINE_integer(
-  'num_workers', 0, 'Processes; 0 for one per core.'
+  'num_workers', 0, 'Processes; 0 for one per core.', upper_bound=2**10
 )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 import importlib
 import importlib.util
 import inspect
+import reprlib
 import sys
 import types
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from experiments.engine import parameters
 from experiments.formal import (
   blame,
   buckets,
@@ -37,6 +39,7 @@ def _lookup(kind: str, name: str, registry: Mapping[str, Any]) -> Any:
 
 def _build(kind: str, builder: Callable[..., Any], params: Mapping[str, Any]):
   """Calls a builder with a user's parameters, and explains what is wrong."""
+  parameters.check(f'{kind}_params', params, parameters.kinds(builder))
   try:
     return builder(**params)
   except ValueError:
@@ -44,7 +47,8 @@ def _build(kind: str, builder: Callable[..., Any], params: Mapping[str, Any]):
   except Exception as error:  # A user's class may raise anything.
     arguments = ', '.join(inspect.signature(builder).parameters) or 'none'
     raise ValueError(
-      f'{kind}_params {dict(params)}: {error}; the arguments are {arguments}.'
+      f'{kind}_params {reprlib.repr(dict(params))}: {error}; the arguments are'
+      f' {arguments}.'
     ) from error
 
 
@@ -205,7 +209,7 @@ def make_curriculum(
   """
   name = experiment.curriculum
   longest = experiment.sequence_length
-  values = tuple(range(1, longest + 1))
+  values = range(1, longest + 1)
   defaults = {
     'fixed': {'sequence_length': longest},
     'uniform': {'values': values},

@@ -23,9 +23,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments.engine import devices, progress
+from experiments.engine import devices, estimates, progress
 from experiments.language import sharding
 from experiments.text import loading
+
+# Lengths of an evaluation, of which each is compiled.
+_MAX_PROGRAMS = 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +80,17 @@ def check(
     raise ValueError(f'num_sequences must be at least 2, got {num_sequences}.')
   if batch_tokens < 1:
     raise ValueError(f'batch_tokens must be at least 1, got {batch_tokens}.')
+  if len(lengths) > _MAX_PROGRAMS:
+    raise ValueError(
+      'Each of the lengths is a program to compile, and there may be at most'
+      f' {_MAX_PROGRAMS}, got {len(lengths)}.'
+    )
   loading.check_long_enough(stream, max(lengths), num_sequences)
+
+
+def _token_bytes(model: nn.Module) -> int:
+  """Returns the bytes of what a model makes of a token, at least."""
+  return model.config.embedding_dim * jnp.dtype(model.config.dtype).itemsize
 
 
 def last_token_losses(
@@ -120,6 +133,11 @@ def last_token_losses(
       bar.set_postfix_str(f'length {length:,}')  # Compiling takes a while.
       batch_size = min(max(batch_tokens // length, 1), num_sequences)
       batch_size += -batch_size % mesh.size
+      estimates.check(
+        f'{batch_size:,} sequences of {length:,} tokens',
+        batch_size / mesh.size * length * _token_bytes(model),
+        'batch_tokens',
+      )
       batches = loading.evaluation_batches(
         stream, length, max(lengths), num_sequences, batch_size
       )
