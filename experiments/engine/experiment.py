@@ -20,7 +20,7 @@ class BaseExperiment:
     2, 'Window width C of RegularGPT.', minimum=2, maximum=2**16
   )
   thickness: int = options.option(
-    1, 'Distinct blocks K per level.', minimum=1, maximum=2**10
+    1, 'Distinct blocks K per level.', minimum=1, maximum=2**8
   )
   embedding_dim: int = options.option(64, 'Width of the model.', minimum=1)
   num_heads: int = options.option(8, 'Attention heads.', minimum=1)

@@ -1,6 +1,7 @@
 """From an experiment's names to its task, model, curriculum and schedule."""
 
 from collections.abc import Callable, Mapping
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -223,8 +224,8 @@ def make_curriculum(
     },
   }
   builder = _lookup('curriculum', name, registries.CURRICULUM_BUILDERS)
-  params = defaults.get(name, {}) | experiment.curriculum_params
-  curriculum = _build('curriculum', builder, params)
+  builder = functools.partial(builder, **defaults.get(name, {}))
+  curriculum = _build('curriculum', builder, experiment.curriculum_params)
   shortest, longest_drawn = curriculum.bounds(experiment.training_steps)
   if shortest < 1 or longest_drawn > longest:
     raise ValueError(

@@ -65,7 +65,7 @@ class LanguageExperiment(experiment_lib.BaseExperiment):
   seed: int = _default('seed', 0, "Seed of the data's order.")
   checkpoint_every: int = _default('checkpoint_every', 1000)
   num_layers: int = options.option(
-    12, 'Layers of the GPT.', minimum=1, maximum=2**10
+    12, 'Layers of the GPT.', minimum=1, maximum=2**8
   )
   position_bias: str = options.option(
     'alibi',

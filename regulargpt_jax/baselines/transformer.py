@@ -21,8 +21,8 @@ from regulargpt_jax.baselines import positional_encodings as encodings_lib
 from regulargpt_jax.baselines import strings
 
 _Encodings = encodings_lib.PositionalEncodings
-# More would not be compiled in a day.
-_MAX_LAYERS = 1024
+# More would compile for hours.
+_MAX_LAYERS = 256
 
 
 @dataclasses.dataclass(frozen=True)
