@@ -11,8 +11,8 @@ from tasks import task as task_lib
 # Arrays of the parameters' size in a step, at least: these, two moments of
 # Adam, and the gradient.
 _COPIES = 4
-# Vectors that a model makes at a place at once in a test, and in training, where
-# they are kept for the backward pass. Measured: at least twice as many.
+# Vectors that a model makes at once at each place: in a test, and in training,
+# where they are kept for the backward pass. Measured: at least twice as many.
 _VECTORS, _VECTORS_KEPT = 2, 8
 _TOKEN_BYTES = 4
 # Rows of a table that the tests share, at most.
