@@ -218,8 +218,8 @@ def _fail(message: str, status: int = _ERROR) -> NoReturn:
   """Ends the process with a message, one line, the last that it prints."""
   lines = filter(None, map(str.strip, message.splitlines()))
   line = ' '.join(lines).encode(errors='backslashreplace').decode()
-  if len(line) > _MAX_LINE:
-    line = f'{line[:_MAX_LINE]} ...'
+  if len(line) > _MAX_LINE:  # A flag's value, with what is wrong behind it.
+    line = f'{line[: _MAX_LINE // 2]} ... {line[-_MAX_LINE // 2 :]}'
   print(line, file=sys.stderr)
   sys.stdout.flush()
   sys.stderr.flush()

@@ -7,7 +7,7 @@ import numbers
 from typing import Any
 
 # What formulas begin with, in the spreadsheets in use.
-_FORMULA = ('=', '+', '-', '@', '\t', '\r', '\n')
+_FORMULA = ('=', '+', '-', '@')
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -56,5 +56,5 @@ def comma_separated(rows: Iterable[Sequence[Any]]) -> str:
 def _cell(value: Any) -> Any:
   if value is None or isinstance(value, numbers.Number):
     return value
-  shown = str(value)
+  shown = ' '.join(str(value).split())  # Of one line, as in Markdown.
   return f"'{shown}" if shown.startswith(_FORMULA) else shown

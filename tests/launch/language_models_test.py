@@ -256,18 +256,6 @@ def test_bad_flags_are_one_line(command, flags, message, data_dir, tmp_path):
   assert message in _one_error(command, *given, *flags)
 
 
-def test_help_names_the_flags():
-  for command, names in {
-    'train_lm': ('data_dir', 'fsdp', 'accumulation_steps', 'time_budget_s'),
-    'evaluate_lm': ('lengths', 'batch_tokens'),
-    'sample': ('temperature', 'top_k'),
-    'sweep_lm': ('preset', 'models', 'seeds'),
-  }.items():
-    _, stdout, _ = commands.run(command, '--help')
-    for name in names:
-      assert f'--{name}' in stdout or f'--[no]{name}' in stdout
-
-
 def test_receptive_field_of_a_language_model(trained):
   flags = (f'--workdir={trained}', '--num_strings=6', '--length=12')
   status, stdout, stderr = commands.run(
