@@ -88,11 +88,6 @@ def check(
   loading.check_long_enough(stream, max(lengths), num_sequences)
 
 
-def _token_bytes(model: nn.Module) -> int:
-  """Returns the bytes of what a model makes of a token, at least."""
-  return model.config.embedding_dim * jnp.dtype(model.config.dtype).itemsize
-
-
 def last_token_losses(
   model: nn.Module,
   params: chex.ArrayTree,
@@ -133,10 +128,12 @@ def last_token_losses(
       bar.set_postfix_str(f'length {length:,}')  # Compiling takes a while.
       batch_size = min(max(batch_tokens // length, 1), num_sequences)
       batch_size += -batch_size % mesh.size
-      estimates.check(
-        f'{batch_size:,} sequences of {length:,} tokens',
-        batch_size / mesh.size * length * _token_bytes(model),
-        'batch_tokens',
+      shape = jax.ShapeDtypeStruct(
+        (batch_size, length + 1), jnp.int32, sharding=sharding.of_batch(mesh)
+      )
+      program = losses_fn.lower(params, shape).compile()
+      estimates.check_program(
+        f'{batch_size:,} strings of {length:,} tokens', program, 'batch_tokens'
       )
       batches = loading.evaluation_batches(
         stream, length, max(lengths), num_sequences, batch_size
@@ -149,7 +146,7 @@ def last_token_losses(
         tokens_BxS = jax.make_array_from_callback(
           filled.shape, sharding.of_batch(mesh), filled.__getitem__
         )
-        part_B = devices.fetch(losses_fn(params, tokens_BxS))
+        part_B = devices.fetch(program(params, tokens_BxS))
         found.append(part_B[: len(batch)])
         bar.update(len(batch) * length)
       losses[length] = np.concatenate(found)

@@ -256,6 +256,11 @@ def test_bad_flags_are_one_line(command, flags, message, data_dir, tmp_path):
   assert message in _one_error(command, *given, *flags)
 
 
+def test_more_tokens_than_fit_are_not_sampled(trained):
+  with pytest.raises(ValueError, match='The keys and values of 1,'):
+    run.sample(str(trained), '', 10**12)
+
+
 def test_receptive_field_of_a_language_model(trained):
   flags = (f'--workdir={trained}', '--num_strings=6', '--length=12')
   status, stdout, stderr = commands.run(

@@ -390,3 +390,18 @@ def test_a_trained_model_is_read_exactly(folder):
   extraction.extract(str(workdir), **_EXTRACTION)
   results = json.loads((workdir / 'extraction.json').read_text())
   assert results['is_equivalent_to_task']
+
+
+@pytest.mark.parametrize('sizes', [{'num_strings': 10**9}, {'length': 10**9}])
+def test_more_strings_than_fit_are_refused(cycle, sizes):
+  """Before one is sampled."""
+  sizes = _SIZES | sizes
+  for name, string in (
+    ('clusters', None),
+    ('receptive_field', None),
+    ('attention', '-0+'),
+  ):
+    with pytest.raises(ValueError, match='strings of up to'):
+      analysis.analyze(str(cycle), name, string, **sizes)
+  with pytest.raises(ValueError, match='strings of up to'):
+    extraction.extract(str(cycle), **_EXTRACTION | {'num_strings': 10**9})

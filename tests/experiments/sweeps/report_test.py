@@ -110,6 +110,8 @@ _SHORT = _result(
 )
 _SHORT.runs[1]['diverged_at'] = 700
 _SHORT.environment['device'] = _HOSTILE
+_SHORT.environment['git_commit'] = '=1+1'
+_SHORT.experiment['@unknown'] = '=1+1'
 _ALL = [_FAITHFUL, _EXTRA, _TABLE_2, _SHORT]
 
 
@@ -127,6 +129,17 @@ def written(folder):
   """The folder of the report that is written by default."""
   sweep_report.report(str(folder.parent), None, None, None)
   return folder.parent
+
+
+def test_no_cell_is_a_formula(written):
+  lines = _lines(written)
+  assert "'=1+1" in {line['git_commit'] for line in lines}
+  assert any('@unknown' in line['not_as_preset'] for line in lines)
+  for line in lines:
+    for name, text in line.items():
+      assert not text.startswith(('=', '+', '@')), (name, text)
+      is_number = name.startswith('difference')
+      assert is_number or not text.startswith('-'), (name, text)
 
 
 def _lines(written):
