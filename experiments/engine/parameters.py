@@ -29,6 +29,10 @@ def kinds(builder: Callable[..., Any]) -> dict[str, Any]:
   while isinstance(function, functools.partial):
     function = function.func
   try:
+    signature = inspect.signature(builder)
+  except (TypeError, ValueError):  # Python does not know them all.
+    return {}
+  try:
     hints = typing.get_type_hints(
       function.__init__ if inspect.isclass(function) else function
     )
@@ -36,7 +40,7 @@ def kinds(builder: Callable[..., Any]) -> dict[str, Any]:
     hints = {}
   return {
     name: hints.get(name, Any)
-    for name, parameter in inspect.signature(builder).parameters.items()
+    for name, parameter in signature.parameters.items()
     if parameter.kind not in _VARIADIC
   }
 

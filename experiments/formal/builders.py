@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from experiments.engine import parameters
+from experiments.engine import estimates, parameters
 from experiments.formal import (
   blame,
   buckets,
@@ -27,6 +27,8 @@ from experiments.formal import curriculum as curriculum_lib
 import tasks
 from tasks import task as task_lib
 from tasks.regular import automaton_reading, automaton_task
+
+_TOKEN_BYTES = 4
 
 
 def _lookup(kind: str, name: str, registry: Mapping[str, Any]) -> Any:
@@ -101,11 +103,19 @@ def _users_task(
   """Returns a task of the user's own, which does what it says."""
   builder = _task_class(experiment.task_module, experiment.task)
   params = experiment.task_params
+  parameters.check('task_params', params, parameters.kinds(builder))
   arguments = ', '.join(inspect.signature(builder).parameters)
   where = f'{builder.__name__}({arguments}), task_params {params}'
   with blame.blamed(where):
     task = builder(**params)
-  task_checks.check(task, experiment.batch_size, experiment.sequence_length)
+  batch_size, length = experiment.batch_size, experiment.sequence_length
+  estimates.check(  # They are sampled, as they would be in training.
+    f'{batch_size:,} strings of {length:,} symbols',
+    batch_size * length * _TOKEN_BYTES,
+    'batch_size or sequence_length',
+    room=estimates.host_memory(),
+  )
+  task_checks.check(task, batch_size, length)
   return task
 
 

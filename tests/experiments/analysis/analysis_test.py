@@ -392,7 +392,7 @@ def test_a_trained_model_is_read_exactly(folder):
   assert results['is_equivalent_to_task']
 
 
-@pytest.mark.parametrize('sizes', [{'num_strings': 10**9}, {'length': 10**9}])
+@pytest.mark.parametrize('sizes', [{'num_strings': 10**15}, {'length': 10**15}])
 def test_more_strings_than_fit_are_refused(cycle, sizes):
   """Before one is sampled."""
   sizes = _SIZES | sizes
@@ -404,4 +404,4 @@ def test_more_strings_than_fit_are_refused(cycle, sizes):
     with pytest.raises(ValueError, match='strings of up to'):
       analysis.analyze(str(cycle), name, string, **sizes)
   with pytest.raises(ValueError, match='strings of up to'):
-    extraction.extract(str(cycle), **_EXTRACTION | {'num_strings': 10**9})
+    extraction.extract(str(cycle), **_EXTRACTION | {'num_strings': 10**15})

@@ -22,6 +22,12 @@ _NDSTACK = {'architecture': 'ndstack_rnn'}
 _TAPE = {'architecture': 'tape_rnn'}
 
 
+@pytest.fixture(autouse=True)
+def _any_machine(monkeypatch):
+  """Tests are to be refused what they ask for, not to get it."""
+  monkeypatch.setattr(estimates, 'host_memory', lambda: 2**34)
+
+
 def _params(**params):
   return {'architecture_params': params}
 
@@ -98,6 +104,17 @@ def test_impossible_is_refused_at_once(fields, message, tmp_path):
   assert '\n' not in str(error.value)
   assert len(str(error.value)) < 600
   assert not list(tmp_path.iterdir())
+
+
+_USERS = {'task_module': 'tests.experiments.formal.user_task', 'task': 'Repeat'}
+
+
+def test_a_users_task_is_not_sampled_where_it_does_not_fit(monkeypatch):
+  monkeypatch.setattr(builders.task_checks, 'check', None)
+  with pytest.raises(ValueError, match='strings of 5 symbols need about 40 GB'):
+    builders.make_task(
+      config.Experiment(**_TINY | _USERS | {'batch_size': 2 * 10**9})
+    )
 
 
 @pytest.mark.parametrize('architecture', ['regular_gpt', 'rnn', 'transformer'])

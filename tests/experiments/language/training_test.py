@@ -11,7 +11,7 @@ import numpy as np
 import optax
 import pytest
 
-from experiments.engine import loop, metrics, stopping
+from experiments.engine import estimates, loop, metrics, stopping
 from experiments.language import config, sharding, training
 from experiments.text import loading
 from tests.experiments.language import texts
@@ -234,7 +234,8 @@ def test_impossible_experiments_are_refused(fields, message):
   ],
 )
 @pytest.mark.parametrize('tiny', [_GPT, texts.TINY], ids=['gpt', 'regular_gpt'])
-def test_what_cannot_fit_is_refused(tiny, fields, message):
+def test_what_cannot_fit_is_refused(tiny, fields, message, monkeypatch):
+  monkeypatch.setattr(estimates, 'memory', lambda: 2**34)
   mesh = sharding.make_mesh()
   training.check_fits(tiny, mesh)
   with pytest.raises(ValueError, match=message):
