@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 import dataclasses
 import json
 import os
+import reprlib
 import signal
 import sys
 from typing import Any, NoReturn
@@ -11,7 +12,7 @@ from typing import Any, NoReturn
 from absl import app, flags, logging
 import jax
 
-from experiments.engine import devices, loop, stopping
+from experiments.engine import devices, json_reading, loop, stopping
 from experiments.formal import config, registries
 
 # The flags defined here belong to the launcher that asks for them: its --help
@@ -28,6 +29,8 @@ _NAMES = {
 
 # Exit statuses: 1 for an error, 128 + the signal after a signal that saved.
 _ERROR = 1
+# Characters of an error.
+_MAX_LINE = 2000
 
 
 class _JsonParser(flags.ArgumentParser):
@@ -37,22 +40,16 @@ class _JsonParser(flags.ArgumentParser):
 
   def parse(self, argument):
     if isinstance(argument, str):
-      argument = json.loads(argument, object_pairs_hook=_distinct_keys)
+      argument = self._read(argument)
     if not isinstance(argument, dict):
-      raise ValueError(f'expected a JSON object, got {argument!r}')
+      raise ValueError(f'expected a JSON object, got {reprlib.repr(argument)}')
     return argument
+
+  def _read(self, argument):
+    return json_reading.parse(argument)
 
   def flag_type(self):
     return 'JSON'
-
-
-def _distinct_keys(pairs):
-  """Builds a JSON object; by default the last of equal keys would win."""
-  keys = [key for key, _ in pairs]
-  for i, key in enumerate(keys):
-    if key in keys[:i]:
-      raise ValueError(f'the key {key!r} is given twice')
-  return dict(pairs)
 
 
 class _JsonFileParser(_JsonParser):
@@ -60,16 +57,14 @@ class _JsonFileParser(_JsonParser):
 
   syntactic_help = 'a JSON file'
 
-  def parse(self, argument):
-    if isinstance(argument, str):
-      try:
-        with open(argument, encoding='utf-8') as f:
-          argument = f.read()
-      except OSError as error:
-        raise ValueError(f'cannot read it: {error.strerror}') from error
-      if argument.strip() in ('', '{}'):
-        raise ValueError('it holds nothing')
-    return super().parse(argument)
+  def _read(self, argument):
+    try:
+      contents = json_reading.read(argument)
+    except OSError as error:
+      raise ValueError(f'cannot read it: {error.strerror}') from error
+    if contents == {}:
+      raise ValueError('it holds nothing')
+    return contents
 
 
 class _JsonSerializer(flags.ArgumentSerializer):
@@ -187,8 +182,20 @@ def define_processes() -> None:
     'Host and port of the first process. Like the next two it is found on Cloud'
     ' TPU, under Slurm and under Open MPI.',
   )
-  flags.DEFINE_integer('num_processes', None, 'How many processes there are.')
-  flags.DEFINE_integer('process_id', None, 'Which one this is, from 0.')
+  flags.DEFINE_integer(
+    'num_processes',
+    None,
+    'How many processes there are.',
+    lower_bound=1,
+    upper_bound=2**20,
+  )
+  flags.DEFINE_integer(
+    'process_id',
+    None,
+    'Which one this is, from 0.',
+    lower_bound=0,
+    upper_bound=2**20,
+  )
 
 
 def join_processes() -> None:
@@ -208,8 +215,12 @@ def join_processes() -> None:
 
 
 def _fail(message: str, status: int = _ERROR) -> NoReturn:
-  """Ends the process with a message, which is the last that it prints."""
-  print(message, file=sys.stderr)
+  """Ends the process with a message, one line, the last that it prints."""
+  lines = filter(None, map(str.strip, message.splitlines()))
+  line = ' '.join(lines).encode(errors='backslashreplace').decode()
+  if len(line) > _MAX_LINE:  # A flag's value, with what is wrong behind it.
+    line = f'{line[: _MAX_LINE // 2]} ... {line[-_MAX_LINE // 2 :]}'
+  print(line, file=sys.stderr)
   sys.stdout.flush()
   sys.stderr.flush()
   # At once: threads of a checkpoint that could not be written would go on to
@@ -223,6 +234,16 @@ def _lost(reason: str) -> str:
     'Stopped, most likely since another process did. Start all of them again'
     f' with the same command to go on. ({reason})'
   )
+
+
+def _parse(argv: Sequence[str]) -> list[str]:
+  """Parses the flags; returns what is left."""
+  try:
+    return flags.FLAGS(argv)
+  except SystemExit:  # Of --help, which absl ends as if it had failed.
+    sys.exit(0)
+  except flags.Error as error:
+    _fail(f'Error: {error} (--help shows all flags.)')
 
 
 def run(main: Callable[[], None]) -> None:
@@ -257,4 +278,4 @@ def run(main: Callable[[], None]) -> None:
     except ModuleNotFoundError as error:  # Of an extra that a command imports.
       _fail(f"Error: {error}; perhaps pip install -e '.[text]' is needed.")
 
-  app.run(guarded)
+  app.run(guarded, flags_parser=_parse)

@@ -47,6 +47,7 @@ _BATCH_TOKENS = flags.DEFINE_integer(
   config.BATCH_TOKENS,
   'Tokens that a model reads at once in the evaluation.',
   lower_bound=1,
+  upper_bound=2**31 - 1,
 )
 _REPORT_ONLY = flags.DEFINE_boolean(
   'report_only', False, 'Whether to measure nothing.'

@@ -13,6 +13,9 @@ _CHOICES = {
   'position_bias': ('alibi', 'kerple_log', 't5', 'none'),
 }
 
+# As many as strings of 2^64 symbols need.
+_MAX_LEVELS = 64
+
 
 @dataclasses.dataclass(frozen=True)
 class TransformerConfig:
@@ -129,6 +132,10 @@ class RegularGPTConfig(TransformerConfig):
     self._check_at_least('chunk_size', 2)
     self._check_at_least('thickness', 1)
     self._check_at_least('min_levels', 1)
+    if self.min_levels > _MAX_LEVELS:
+      raise ValueError(
+        f'min_levels must be at most {_MAX_LEVELS}, got {self.min_levels}.'
+      )
 
 
 @dataclasses.dataclass(frozen=True)

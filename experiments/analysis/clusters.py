@@ -101,6 +101,7 @@ def find(
       f' with chunk_size {chunk_size}, at least {chunk_size**2 + 1} symbols are'
       ' needed, which give three levels.'
     )
+  subject_lib.check_fits(subject, search.num_strings * len(lengths), longest)
   tokens = np.concatenate(
     [x for x, _ in subject_lib.sample(subject, search.num_strings, lengths)]
   )

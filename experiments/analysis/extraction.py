@@ -58,6 +58,7 @@ def extract(
       f'max_test_length must be positive, got {max_test_length}.'
     )
   subject = subject_lib.load(workdir, task_module)
+  subject_lib.check_fits(subject, num_strings, max_test_length)
   nodes = clusters.find(
     subject,
     clusters.Search(num_strings, max_clusters),

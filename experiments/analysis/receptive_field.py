@@ -34,6 +34,7 @@ def analyze(
       answer depends on any symbol.
   """
   _check(num_strings, length)
+  subject_lib.check_fits(subject, num_strings, length)
   tokens, _ = next(subject_lib.sample(subject, num_strings, [length]))
   module = model.RegularGPT(subject.config)
   answer_B = module.apply(subject.params, tokens).argmax(-1)

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from experiments.engine import estimates
 from experiments.formal import config as config_lib
 from experiments.formal import data, run
 from regulargpt_jax import config as regular_gpt_config
@@ -89,6 +90,27 @@ def make(experiment, task, model, params, where: str) -> Subject:
     symbols,
     machine,
     config_lib.task_title(experiment),
+  )
+
+
+def check_fits(subject: Subject, num_strings: int, longest: int) -> None:
+  """Checks that strings, and what the model makes of them, can fit.
+
+  Args:
+    subject: The model.
+    num_strings: How many.
+    longest: Symbols of the longest.
+
+  Raises:
+    ValueError: If not even what is needed at least fits.
+  """
+  num_nodes = -(-longest // subject.config.chunk_size)
+  string_bytes = longest + num_nodes * subject.config.embedding_dim
+  estimates.check(
+    f'The outputs of {num_strings:,} strings of up to {longest:,} symbols',
+    num_strings * string_bytes * estimates.FLOAT_BYTES,
+    'num_strings or length',
+    room=estimates.host_memory(),
   )
 
 

@@ -19,7 +19,7 @@ import chex
 import jax
 import orbax.checkpoint as ocp
 
-from experiments.engine import devices, files, progress
+from experiments.engine import devices, files, json_reading, progress
 
 _MAX_TO_KEEP = 3
 # How Orbax marks a folder that it is still writing.
@@ -203,8 +203,7 @@ class Checkpoints:
   def _problem(self, step: int) -> str | None:
     """Returns what is wrong with a checkpoint, None if it is as written."""
     try:
-      with open(self._list_path(step), encoding='utf-8') as f:
-        expected = json.load(f)
+      expected = json_reading.read(self._list_path(step))
       if not isinstance(expected, dict):
         return 'its list of checksums is damaged'
       found = self._checksums(step)

@@ -6,7 +6,7 @@ import json
 import os
 import time
 
-from experiments.engine import devices, files, progress
+from experiments.engine import devices, files, json_reading, progress
 
 _FILE = 'wall_time.json'
 
@@ -43,8 +43,7 @@ def seconds(folder: str) -> float:
   if not os.path.exists(path):
     return 0.0
   try:
-    with open(path, encoding='utf-8') as f:
-      return float(json.load(f)['seconds'])
+    return float(json_reading.read(path)['seconds'])
   except (ValueError, KeyError, TypeError):
     progress.say(f'{path} is damaged; the time that training took is lost.')
     return 0.0

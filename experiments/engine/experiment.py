@@ -17,9 +17,11 @@ class BaseExperiment:
   """
 
   chunk_size: int = options.option(
-    2, 'Window width C of RegularGPT.', minimum=2
+    2, 'Window width C of RegularGPT.', minimum=2, maximum=2**16
   )
-  thickness: int = options.option(1, 'Distinct blocks K per level.', minimum=1)
+  thickness: int = options.option(
+    1, 'Distinct blocks K per level.', minimum=1, maximum=2**8
+  )
   embedding_dim: int = options.option(64, 'Width of the model.', minimum=1)
   num_heads: int = options.option(8, 'Attention heads.', minimum=1)
   precision: str = options.option(
@@ -28,7 +30,7 @@ class BaseExperiment:
     choices=('float32', 'bfloat16'),
   )
   sequence_length: int = options.option(
-    40, 'Longest training string.', minimum=1
+    40, 'Longest training string.', minimum=1, maximum=2**24
   )
   batch_size: int = options.option(128, 'Strings per training step.', minimum=1)
   training_steps: int = options.option(1000, 'Training steps.', minimum=1)

@@ -9,7 +9,7 @@ import time
 from tensorboardX import event_file_writer, summary
 from tensorboardX.proto import event_pb2
 
-from experiments.engine import devices, files
+from experiments.engine import devices, files, json_reading
 
 METRICS_FILE = 'metrics.jsonl'
 
@@ -99,8 +99,8 @@ def read(workdir: str) -> list[dict[str, float]]:
   with open(path, encoding='utf-8', errors='replace') as f:
     for line in f:
       try:
-        values = json.loads(line)
-      except (ValueError, RecursionError):
+        values = json_reading.parse(line)
+      except ValueError:
         continue
       if isinstance(values, dict) and isinstance(values.get('step'), int):
         lines.append(values)

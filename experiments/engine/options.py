@@ -1,7 +1,12 @@
 """Fields of an experiment, checked, that a launcher turns into flags."""
 
 import dataclasses
+import reprlib
 from typing import Any
+
+# Of whole numbers that have no maximum of their own: steps and sizes are int32
+# in JAX.
+_MAX_INT = 2**31 - 1
 
 
 def option(default: Any, help_text: str, **metadata) -> Any:
@@ -46,21 +51,25 @@ def check(experiment: Any) -> None:
   """
   for field in dataclasses.fields(experiment):
     value = getattr(experiment, field.name)
-    if field.type is float and isinstance(value, int):
+    shown = reprlib.repr(value)
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if field.type is float and is_number and abs(value) <= _MAX_INT:
       value = float(value)
       object.__setattr__(experiment, field.name, value)
-    if not isinstance(value, field.type):
+    if not (is_number if field.type is int else isinstance(value, field.type)):
       raise ValueError(
-        f'{field.name} must be of type {field.type.__name__}, got {value!r}.'
+        f'{field.name} must be of type {field.type.__name__}, got {shown}.'
       )
     minimum = field.metadata.get('minimum')
     if minimum is not None and not value >= minimum:
-      raise ValueError(f'{field.name} must be at least {minimum}, got {value}.')
-    maximum = field.metadata.get('maximum')
+      raise ValueError(f'{field.name} must be at least {minimum}, got {shown}.')
+    maximum = field.metadata.get('maximum', _MAX_INT if is_number else None)
     if maximum is not None and not value <= maximum:
-      raise ValueError(f'{field.name} must be at most {maximum}, got {value}.')
+      raise ValueError(
+        f'{field.name} must be at most {maximum:,}, got {shown}.'
+      )
     choices = field.metadata.get('choices')
     if choices and value not in choices:
       raise ValueError(
-        f'{field.name} must be one of {", ".join(choices)}, got {value!r}.'
+        f'{field.name} must be one of {", ".join(choices)}, got {shown}.'
       )

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from experiments.engine import progress
+from experiments.engine import estimates, progress
 
 # Of XLA, by backend; measured in docs/performance.md. Without Triton's matrix
 # products compiling takes seconds in place of a minute; independent kernels may
@@ -70,4 +70,8 @@ class Programs:
     # Python traces one at a time; taking turns, the first is done early.
     with self._tracing:
       lowered = jax.jit(self._make(width), **self._jit_options).lower(*args)
-    return lowered.compile(_COMPILER_OPTIONS.get(jax.default_backend()))
+    program = lowered.compile(_COMPILER_OPTIONS.get(jax.default_backend()))
+    estimates.check_program(
+      f'{self._what} of strings of up to {width} symbols', program
+    )
+    return program

@@ -1,11 +1,10 @@
 """What was measured, as files: each whole, and each measured once."""
 
 from collections.abc import Callable, Sequence
-import json
 import os
 from typing import Any, TypeVar
 
-from experiments.engine import devices, files
+from experiments.engine import devices, files, json_reading
 
 # Folder of the results, in a workdir.
 FOLDER = 'results'
@@ -27,18 +26,10 @@ def load(path: str, take: Callable[[Any], _T]) -> _T:
     ValueError: If it cannot be read, or is no result.
   """
   try:
-    with open(path, encoding='utf-8') as f:
-      return take(json.load(f))
-  except (
-    OSError,
-    ValueError,
-    TypeError,
-    KeyError,
-    AttributeError,
-    OverflowError,
-    RecursionError,
-  ) as error:
-    raise ValueError(f'Cannot read the result {path}: {error}') from error
+    return take(json_reading.read(path))
+  except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    reason = f'it has no {error}.' if isinstance(error, KeyError) else error
+    raise ValueError(f'Cannot read the result {path}: {reason}') from error
 
 
 def save(path: str, text: str) -> None:

@@ -1,6 +1,13 @@
 """Tables as text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+import csv
+import io
+import numbers
+from typing import Any
+
+# What formulas begin with, in the spreadsheets in use.
+_FORMULA = ('=', '+', '-', '@')
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -30,3 +37,24 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     + ' |'
     for row in cleaned
   )
+
+
+def comma_separated(rows: Iterable[Sequence[Any]]) -> str:
+  """Returns rows as CSV, a line each.
+
+  Args:
+    rows: The header first. Numbers are written as they are, None as nothing;
+      text that would be a formula is put behind an apostrophe, which
+      spreadsheets do not show.
+  """
+  buffer = io.StringIO()
+  writer = csv.writer(buffer, lineterminator='\n')
+  writer.writerows(map(_cell, row) for row in rows)
+  return buffer.getvalue()
+
+
+def _cell(value: Any) -> Any:
+  if value is None or isinstance(value, numbers.Number):
+    return value
+  shown = ' '.join(str(value).split())  # Of one line, as in Markdown.
+  return f"'{shown}" if shown.startswith(_FORMULA) else shown

@@ -6,7 +6,7 @@ import json
 import os
 from typing import Any, TypeVar
 
-from experiments.engine import devices, files
+from experiments.engine import devices, files, json_reading
 from experiments.engine import environment as environment_lib
 from experiments.engine import experiment as experiment_lib
 
@@ -142,19 +142,33 @@ def load_runs(
   return _read(
     workdir,
     lambda contents: (
-      [(float(rate), int(seed), int(init)) for rate, seed, init in runs]
+      [_as_run(*run) for run in runs]
       if (runs := contents.get('runs'))
       else [experiment.run]
     ),
   )
 
 
+def _as_run(rate: Any, seed: Any, model_init_seed: Any) -> experiment_lib.Run:
+  """Checks a run as an experiment does its own."""
+  run = {
+    'learning_rate': rate,
+    'seed': seed,
+    'model_init_seed': model_init_seed,
+  }
+  return experiment_lib.BaseExperiment(**run).run
+
+
 def _read(workdir: str, take: Callable[[dict[str, Any]], Any]) -> Any:
   """Returns what a function takes from a folder's `config.json`."""
   path = os.path.join(workdir, CONFIG_FILE)
   try:
-    with open(path, encoding='utf-8') as f:
-      return take(json.load(f))
+    contents = json_reading.read(path)
+    if not isinstance(contents, dict) or not isinstance(
+      contents.get('experiment'), dict
+    ):
+      raise ValueError('it holds no experiment.')
+    return take(contents)
   except FileNotFoundError:
     raise ValueError(
       f'{workdir} holds no experiment: it has no {CONFIG_FILE}.'

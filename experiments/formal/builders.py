@@ -1,9 +1,11 @@
 """From an experiment's names to its task, model, curriculum and schedule."""
 
 from collections.abc import Callable, Mapping
+import functools
 import importlib
 import importlib.util
 import inspect
+import reprlib
 import sys
 import types
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from experiments.engine import estimates, parameters
 from experiments.formal import (
   blame,
   buckets,
@@ -25,6 +28,8 @@ import tasks
 from tasks import task as task_lib
 from tasks.regular import automaton_reading, automaton_task
 
+_TOKEN_BYTES = 4
+
 
 def _lookup(kind: str, name: str, registry: Mapping[str, Any]) -> Any:
   if name not in registry:
@@ -37,6 +42,7 @@ def _lookup(kind: str, name: str, registry: Mapping[str, Any]) -> Any:
 
 def _build(kind: str, builder: Callable[..., Any], params: Mapping[str, Any]):
   """Calls a builder with a user's parameters, and explains what is wrong."""
+  parameters.check(f'{kind}_params', params, parameters.kinds(builder))
   try:
     return builder(**params)
   except ValueError:
@@ -44,7 +50,8 @@ def _build(kind: str, builder: Callable[..., Any], params: Mapping[str, Any]):
   except Exception as error:  # A user's class may raise anything.
     arguments = ', '.join(inspect.signature(builder).parameters) or 'none'
     raise ValueError(
-      f'{kind}_params {dict(params)}: {error}; the arguments are {arguments}.'
+      f'{kind}_params {reprlib.repr(dict(params))}: {error}; the arguments are'
+      f' {arguments}.'
     ) from error
 
 
@@ -96,11 +103,19 @@ def _users_task(
   """Returns a task of the user's own, which does what it says."""
   builder = _task_class(experiment.task_module, experiment.task)
   params = experiment.task_params
+  parameters.check('task_params', params, parameters.kinds(builder))
   arguments = ', '.join(inspect.signature(builder).parameters)
   where = f'{builder.__name__}({arguments}), task_params {params}'
   with blame.blamed(where):
     task = builder(**params)
-  task_checks.check(task, experiment.batch_size, experiment.sequence_length)
+  batch_size, length = experiment.batch_size, experiment.sequence_length
+  estimates.check(  # They are sampled, as they would be in training.
+    f'{batch_size:,} strings of {length:,} symbols',
+    batch_size * length * _TOKEN_BYTES,
+    'batch_size or sequence_length',
+    room=estimates.host_memory(),
+  )
+  task_checks.check(task, batch_size, length)
   return task
 
 
@@ -205,7 +220,7 @@ def make_curriculum(
   """
   name = experiment.curriculum
   longest = experiment.sequence_length
-  values = tuple(range(1, longest + 1))
+  values = range(1, longest + 1)
   defaults = {
     'fixed': {'sequence_length': longest},
     'uniform': {'values': values},
@@ -219,8 +234,8 @@ def make_curriculum(
     },
   }
   builder = _lookup('curriculum', name, registries.CURRICULUM_BUILDERS)
-  params = defaults.get(name, {}) | experiment.curriculum_params
-  curriculum = _build('curriculum', builder, params)
+  builder = functools.partial(builder, **defaults.get(name, {}))
+  curriculum = _build('curriculum', builder, experiment.curriculum_params)
   shortest, longest_drawn = curriculum.bounds(experiment.training_steps)
   if shortest < 1 or longest_drawn > longest:
     raise ValueError(

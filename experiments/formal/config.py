@@ -53,6 +53,7 @@ class Experiment(experiment_lib.BaseExperiment):
     0,
     'Empty tokens between input and output, as a multiple of the input.',
     minimum=0,
+    maximum=2**16,
   )
   preset: str = options.option(
     'benchmark',
@@ -81,6 +82,7 @@ class Experiment(experiment_lib.BaseExperiment):
     ' length needs, drawn uniformly. 0 as in the paper; 4 generalizes to'
     ' depths never trained.',
     minimum=0,
+    maximum=64,
   )
   curriculum: str = options.option(
     'uniform', 'Distribution of training lengths.'
@@ -89,7 +91,10 @@ class Experiment(experiment_lib.BaseExperiment):
     {}, 'JSON: arguments of the curriculum, as {"tau": 0.9}; `seed` is one.'
   )
   max_range_test_length: int = options.option(
-    500, 'Longest test string; every length from 1 is tested.', minimum=1
+    500,
+    'Longest test string; every length from 1 is tested.',
+    minimum=1,
+    maximum=2**24,
   )
   range_test_batch_size: int = options.option(
     512, 'Strings per test length.', minimum=1

@@ -16,7 +16,9 @@ class Curriculum(abc.ABC):
   """A distribution over lengths at each step."""
 
   def __init__(self, seed: int = 0):
-    self._seed = seed
+    if not 0 <= seed < 2**32:
+      raise ValueError(f'seed must be from 0 to {2**32 - 1}, got {seed}.')
+    self._seed = operator.index(seed)
 
   @abc.abstractmethod
   def sample_sequence_length(self, step: int) -> int:
@@ -156,9 +158,12 @@ class RegularIncreaseCurriculum(Curriculum):
     return min(increases, self._max_increases)
 
 
-def _checked(values: Sequence[int]) -> tuple[int, ...]:
+def _checked(values: Sequence[int]) -> Sequence[int]:
   """Returns the lengths as integers, at least one."""
-  checked = tuple(operator.index(value) for value in values)
+  if isinstance(values, range):
+    checked = values
+  else:
+    checked = tuple(operator.index(value) for value in values)
   if not checked:
     raise ValueError('values must not be empty.')
   return checked

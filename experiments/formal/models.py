@@ -10,12 +10,13 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 
+from experiments.engine import parameters
 from experiments.formal import config as config_lib
 from experiments.formal import data
 from regulargpt_jax import baselines, haiku_model, joint_gradients
 from regulargpt_jax import config as regular_gpt_config
 from regulargpt_jax import model as regular_gpt_model
-from regulargpt_jax.baselines import wrappers
+from regulargpt_jax.baselines import transformer, wrappers
 from tasks import task as task_lib
 
 # Entries of the chunks from which range evaluation may compute a table that
@@ -70,7 +71,9 @@ def make_regular_gpt(
   Raises:
     ValueError: If a hyperparameter is out of range.
   """
-  _refuse_flags_among_params(experiment)
+  _check_params(
+    experiment, parameters.kinds(regular_gpt_config.RegularGPTConfig)
+  )
   hyperparameters = {
     'chunk_size': experiment.chunk_size,
     'thickness': experiment.thickness,
@@ -183,7 +186,7 @@ def make_baseline(
     raise ValueError(f'{name} has no dropout.')
   if name == 'transformer' and experiment.computation_steps_mult:
     raise ValueError('transformer reads no computation tokens.')
-  _refuse_flags_among_params(experiment)
+  _check_params(experiment, _baseline_kinds(name))
   params |= experiment.architecture_params
   build = functools.partial(
     baselines.BUILDERS[name], task.output_size, return_all_outputs=True
@@ -198,7 +201,7 @@ def make_baseline(
     core = test_core = build_with_room
   elif name == 'tape_rnn':
     trained, tested = (
-      _num_read(experiment, task, length)
+      num_read(experiment, task, length)
       for length in (
         experiment.sequence_length,
         experiment.max_range_test_length,
@@ -214,8 +217,36 @@ def make_baseline(
   )
 
 
-def _refuse_flags_among_params(experiment: config_lib.Experiment) -> None:
-  """Raises ValueError where `architecture_params` has what a flag says."""
+def _baseline_kinds(name: str) -> dict[str, Any]:
+  """Returns the annotations of a baseline's arguments, by name."""
+  builder = baselines.BUILDERS[name]
+  if name.startswith('transformer'):
+    return parameters.kinds(transformer.TransformerConfig)
+  return {
+    argument: kind
+    for part in (builder, *builder.keywords.values())  # The cores.
+    for argument, kind in parameters.kinds(part).items()
+  }
+
+
+# Arguments that users have no say in.
+_NOT_PARAMS = (
+  'output_size',
+  'vocab_size',
+  'rnn_core',
+  'inner_core',
+  'name',
+)
+
+
+def _check_params(
+  experiment: config_lib.Experiment, kinds: Mapping[str, Any]
+) -> None:
+  """Checks the names and types of a model's `architecture_params`.
+
+  Raises:
+    ValueError: If one is unknown, of another type, or follows from a flag.
+  """
   flags = {
     'chunk_size': 'chunk_size',
     'thickness': 'thickness',
@@ -234,9 +265,17 @@ def _refuse_flags_among_params(experiment: config_lib.Experiment) -> None:
       raise ValueError(
         f'architecture_params: {name} follows from the flag --{flags[name]}.'
       )
+  known = sorted(kinds.keys() - flags.keys() - set(_NOT_PARAMS))
+  for name in experiment.architecture_params:
+    if name not in known:
+      raise ValueError(
+        f'architecture_params: {experiment.architecture} has no {name!r}; the'
+        f' arguments are {", ".join(known)}.'
+      )
+  parameters.check('architecture_params', experiment.architecture_params, kinds)
 
 
-def _num_read(experiment, task, length: int) -> int:
+def num_read(experiment, task, length: int) -> int:
   """Returns how many tokens a model reads of a string of a length."""
   width = data.input_length(task, length)
   computation = experiment.computation_steps_mult * width

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.engine import devices, programs, progress
+from experiments.engine import devices, estimates, programs, progress
 from experiments.formal import buckets, builders, data, models, training
 from experiments.formal import config as config_lib
 from tasks import task as task_lib
@@ -77,6 +77,7 @@ def evaluate(
   if shares:
     with progress.timed('Compiling what all lengths share'):
       share = share.lower(some).compile()
+      estimates.check_program('what all lengths share', share)
   accuracy_programs = programs.Programs(
     'the evaluation',
     lambda width: make_test(

@@ -1,8 +1,6 @@
 """What a run leaves for people: a table, CSV, JSON, and a picture."""
 
-import csv
 import dataclasses
-import io
 import json
 import os
 from typing import Any
@@ -10,7 +8,7 @@ from typing import Any
 from matplotlib import figure as figure_lib
 import numpy as np
 
-from experiments.engine import environment, files, pictures
+from experiments.engine import environment, files, pictures, tables
 from experiments.formal import builders, range_evaluation
 from experiments.formal import config as config_lib
 
@@ -82,10 +80,7 @@ def save(
   """
   summary = summarize(accuracies, longest_trained(experiment))
   lengths = range(1, len(accuracies) + 1)
-  text = io.StringIO()
-  writer = csv.writer(text, lineterminator='\n')
-  writer.writerow(['length', 'accuracy'])
-  writer.writerows(zip(lengths, accuracies.tolist(), strict=True))
+  rows = zip(lengths, accuracies.tolist(), strict=True)
   contents = {
     'summary': summary,
     'chance': chance,
@@ -95,7 +90,8 @@ def save(
   }
   picture = _picture(experiment, accuracies, chance)
   path = os.path.join(folder, NAME)
-  files.write_atomically(path + '.csv', text.getvalue())
+  text = tables.comma_separated([('length', 'accuracy'), *rows])
+  files.write_atomically(path + '.csv', text)
   files.write_atomically(path + '.json', json.dumps(contents, indent=2) + '\n')
   files.write_atomically(path + '.png', picture)
   return summary

@@ -14,6 +14,7 @@ from experiments.engine import (
 from experiments.engine import workdir as workdir_lib
 from experiments.formal import (
   builders,
+  limits,
   models,
   range_evaluation,
   report,
@@ -44,7 +45,9 @@ def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
 
   def make():  # What is impossible fails now, or never.
     builders.make_curriculum(experiment)
-    return builders.make_task_and_model(experiment)
+    task, model = builders.make_task_and_model(experiment)
+    limits.check(experiment, task, model)
+    return task, model
 
   task, model = devices.on_all(make)
   devices.check_alike(repr((experiment, os.path.abspath(workdir))))
@@ -160,6 +163,7 @@ def evaluate(
     raise ValueError(
       f'{workdir} holds the runs of a sweep; launch.report shows them.'
     )
+  limits.check_evaluation(experiment, task, model)
   params = _load_params(workdir, trained, model)
   files.make_folder(folder)  # Fails before the work, or never.
   _evaluate_and_report(experiment, task, model, params, folder)

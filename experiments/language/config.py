@@ -64,7 +64,9 @@ class LanguageExperiment(experiment_lib.BaseExperiment):
   learning_rate: float = _default('learning_rate', 6e-4)
   seed: int = _default('seed', 0, "Seed of the data's order.")
   checkpoint_every: int = _default('checkpoint_every', 1000)
-  num_layers: int = options.option(12, 'Layers of the GPT.', minimum=1)
+  num_layers: int = options.option(
+    12, 'Layers of the GPT.', minimum=1, maximum=2**8
+  )
   position_bias: str = options.option(
     'alibi',
     'Position bias of the GPT.',

@@ -23,9 +23,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments.engine import devices, progress
+from experiments.engine import devices, estimates, progress
 from experiments.language import sharding
 from experiments.text import loading
+
+# Lengths of an evaluation, of which each is compiled.
+_MAX_PROGRAMS = 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +80,11 @@ def check(
     raise ValueError(f'num_sequences must be at least 2, got {num_sequences}.')
   if batch_tokens < 1:
     raise ValueError(f'batch_tokens must be at least 1, got {batch_tokens}.')
+  if len(lengths) > _MAX_PROGRAMS:
+    raise ValueError(
+      'Each of the lengths is a program to compile, and there may be at most'
+      f' {_MAX_PROGRAMS}, got {len(lengths)}.'
+    )
   loading.check_long_enough(stream, max(lengths), num_sequences)
 
 
@@ -120,6 +128,13 @@ def last_token_losses(
       bar.set_postfix_str(f'length {length:,}')  # Compiling takes a while.
       batch_size = min(max(batch_tokens // length, 1), num_sequences)
       batch_size += -batch_size % mesh.size
+      shape = jax.ShapeDtypeStruct(
+        (batch_size, length + 1), jnp.int32, sharding=sharding.of_batch(mesh)
+      )
+      program = losses_fn.lower(params, shape).compile()
+      estimates.check_program(
+        f'{batch_size:,} strings of {length:,} tokens', program, 'batch_tokens'
+      )
       batches = loading.evaluation_batches(
         stream, length, max(lengths), num_sequences, batch_size
       )
@@ -131,7 +146,7 @@ def last_token_losses(
         tokens_BxS = jax.make_array_from_callback(
           filled.shape, sharding.of_batch(mesh), filled.__getitem__
         )
-        part_B = devices.fetch(losses_fn(params, tokens_BxS))
+        part_B = devices.fetch(program(params, tokens_BxS))
         found.append(part_B[: len(batch)])
         bar.update(len(batch) * length)
       losses[length] = np.concatenate(found)

@@ -1,9 +1,7 @@
 """What an evaluation leaves: a table, CSV, JSON, and a picture."""
 
 from collections.abc import Mapping
-import csv
 import dataclasses
-import io
 import json
 import math
 import os
@@ -12,7 +10,7 @@ from typing import Any
 from matplotlib import figure as figure_lib
 from matplotlib import ticker
 
-from experiments.engine import environment, files, pictures
+from experiments.engine import environment, files, pictures, tables
 from experiments.engine import results as results_lib
 from experiments.language import config as config_lib
 from experiments.language import evaluation
@@ -125,12 +123,10 @@ def save(
   """
   path = os.path.join(folder, NAME)
   save_json(results, path + '.json')
-  text = io.StringIO()
-  writer = csv.writer(text, lineterminator='\n')
-  writer.writerow(['length', 'perplexity', 'standard_error', 'loss'])
+  rows = [('length', 'perplexity', 'standard_error', 'loss')]
   for length, value in perplexities.items():
-    writer.writerow([length, *dataclasses.astuple(value)])
-  files.write_atomically(path + '.csv', text.getvalue())
+    rows.append((length, *dataclasses.astuple(value)))
+  files.write_atomically(path + '.csv', tables.comma_separated(rows))
   trained = results['experiment']['sequence_length']
   picture_bytes = picture({title: perplexities}, trained)
   files.write_atomically(path + '.png', picture_bytes)

@@ -14,6 +14,7 @@ from experiments.engine import (
   checkpoints,
   clock,
   devices,
+  estimates,
   files,
   loop,
   optimization,
@@ -67,7 +68,7 @@ def trainable(
     )
   experiment = on_text(experiment, text)
   config_lib.make_model(experiment)
-  training.make_mesh(experiment)
+  training.check_fits(experiment, training.make_mesh(experiment))
   return experiment
 
 
@@ -278,6 +279,18 @@ def sample(
     trained.experiment.tokenizer, vocabulary_dir
   )
   tokens = [tokenizer.end_of_text, *tokenizer.encode(prompt).tolist()]
+  max_length = len(tokens) + num_tokens
+  estimates.check(
+    f'The keys and values of {max_length:,} tokens',
+    estimates.of_arrays(
+      jax.eval_shape(
+        lambda: trained.model.apply(
+          trained.params, jnp.array([tokens]), max_length, method='prefill'
+        )
+      )
+    ),
+    'num_tokens or prompt',
+  )
   drawn = sampling.sample(
     trained.model,
     trained.params,

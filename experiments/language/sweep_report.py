@@ -1,9 +1,7 @@
 """All models of a preset, as measured so far, beside the paper."""
 
-import csv
 import dataclasses
 import glob
-import io
 import os
 from typing import Any
 
@@ -219,10 +217,8 @@ def _listed(seeds) -> str:
 
 
 def _csv(results: Results, curves) -> str:
-  text = io.StringIO()
-  writer = csv.writer(text, lineterminator='\n')
-  writer.writerow(
-    [
+  rows = [
+    (
       'model',
       'length',
       'seeds',
@@ -230,15 +226,15 @@ def _csv(results: Results, curves) -> str:
       'standard_error',
       'least_of_seeds',
       'greatest_of_seeds',
-    ]
-  )
+    )
+  ]
   for model, curve in curves.items():
     for length, value in curve.items():
       by_seed = [
         r['perplexity'][length].perplexity for r in _good(results[model])
       ]
-      writer.writerow(
-        [
+      rows.append(
+        (
           model,
           length,
           len(by_seed),
@@ -246,6 +242,6 @@ def _csv(results: Results, curves) -> str:
           value.standard_error,
           min(by_seed),
           max(by_seed),
-        ]
+        )
       )
-  return text.getvalue()
+  return tables.comma_separated(rows)

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from experiments.engine import devices, loop, optimization, progress
+from experiments.engine import devices, estimates, loop, optimization, progress
 from experiments.language import config as config_lib
 from experiments.language import sharding
 from experiments.text import loading
@@ -66,6 +66,33 @@ def state_shapes(
     functools.partial(_init, experiment), jax.ShapeDtypeStruct((), jnp.uint32)
   )
   return devices.with_shardings(shapes, sharding.of_state(mesh, shapes))
+
+
+def check_fits(
+  experiment: config_lib.LanguageExperiment, mesh: jax.sharding.Mesh
+) -> None:
+  """Checks that training can fit.
+
+  Raises:
+    ValueError: If not even what is needed at least fits.
+  """
+  state = state_shapes(experiment, mesh)
+  estimates.check(
+    'The parameters, their gradients and the state of Adam',
+    # The sum of the gradients, and those of a part, beside the state.
+    estimates.of_arrays(state) + 2 * estimates.of_arrays(state.params),
+    'model, or a larger fsdp',
+  )
+  part = experiment.batch_size // experiment.accumulation_steps
+  num_tokens = part * experiment.sequence_length
+  estimates.check(
+    f'{num_tokens:,} tokens',
+    num_tokens
+    / mesh.size
+    * experiment.embedding_dim
+    * jnp.dtype(experiment.precision).itemsize,
+    'batch_size, or more accumulation_steps',
+  )
 
 
 def init_state(
@@ -185,6 +212,9 @@ def train(
     with progress.timed(f'Compiling a step of {millions:.1f} M parameters'):
       tokens = sharding.put_batch(mesh, batches[first_step])
       step = jitted_step(experiment, mesh, state).lower(state, tokens).compile()
+      estimates.check_program(
+        'a step', step, 'batch_size, or more accumulation_steps'
+      )
     return step, (sharding.put_batch(mesh, part) for part in stream)
 
   num_tokens = experiment.batch_size * experiment.sequence_length

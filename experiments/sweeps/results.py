@@ -6,6 +6,7 @@ import datetime
 import json
 import math
 import os
+import reprlib
 import typing
 from typing import Any
 
@@ -169,20 +170,23 @@ def _check(result: Result) -> None:
   if not (num_runs and result.accuracy and result.training_length > 0):
     raise ValueError('it has no runs, accuracy or training length.')
   for run in result.runs:
-    step = run['diverged_at']
+    rate, seed, step = (
+      run[name] for name in ('learning_rate', 'seed', 'diverged_at')
+    )
     if not (
-      0 < run['learning_rate'] < math.inf
-      and isinstance(run['seed'], int)
-      and (step is None or (isinstance(step, int) and step >= 0))
+      _is_number(rate)
+      and 0 < rate < math.inf
+      and isinstance(seed, int)
+      and (step is None or (isinstance(step, int) and 0 <= step < 2**31))
     ):
-      raise ValueError(f'it has a run {run}.')
+      raise ValueError(f'it has a run {reprlib.repr(run)}.')
   if not 0 <= result.chance <= 1:
     raise ValueError(f'its chance is {result.chance}.')
   for name, seconds in result.wall_time_s.items():
-    if not 0 <= seconds < 1e9:
-      raise ValueError(f'its wall time of {name} is {seconds} s.')
+    if not (_is_number(seconds) and 0 <= seconds < 1e9):
+      raise ValueError(f'its wall time of {name} is {seconds!r} s.')
   for test, values in result.accuracy.items():
-    array = np.array(values, float)
+    array = _array(f'accuracy {test!r}', values)
     if (
       array.shape[:1] != (num_runs,)
       or array.ndim != 2
@@ -194,11 +198,27 @@ def _check(result: Result) -> None:
       )
     if not ((array >= 0) & (array <= 1)).all():
       raise ValueError(f'its accuracy {test!r} leaves 0..1.')
-  shape = (num_runs, len(result.curves['step']))
+  steps = result.curves['step']
+  if not all(isinstance(step, int) and 0 <= step < 2**31 for step in steps):
+    raise ValueError("its training curve 'step' has something else than steps.")
+  shape = (num_runs, len(steps))
   for name in ('loss', 'accuracy'):
-    # None, where a run has diverged, is NaN.
-    if np.array(result.curves[name], float).shape != shape:
+    array = _array(f'training curve {name!r}', result.curves[name])
+    if array.shape != shape:
       raise ValueError(f'its training curve {name!r} is not {shape}.')
+
+
+def _is_number(value: Any) -> bool:
+  return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _array(name: str, rows: Any) -> np.ndarray:
+  """Returns rows of numbers as an array; None, where there is none, is NaN."""
+  for row in rows:
+    for value in row:
+      if not (value is None or _is_number(value)):
+        raise ValueError(f'its {name} has {reprlib.repr(value)}, no number.')
+  return np.array(rows, float)
 
 
 def load_all(folder: str) -> Iterator[Result]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 import dataclasses
 import math
 import os
+import shlex
 import time
 
 from experiments.engine import (
@@ -17,7 +18,13 @@ from experiments.engine import (
 )
 from experiments.engine import results as results_lib
 from experiments.engine import workdir as workdir_lib
-from experiments.formal import builders, range_evaluation, report, training
+from experiments.formal import (
+  builders,
+  limits,
+  range_evaluation,
+  report,
+  training,
+)
 from experiments.sweeps import numbers, presets, results
 
 
@@ -123,9 +130,9 @@ def sweep(
   workdir = workdir or os.path.join('runs', name)
   in_workdir = os.path.join(workdir, results_lib.FOLDER)
   results_dir = results_dir or in_workdir
-  report_flags = f'--results={results_dir} --output_dir={workdir}'
+  report_flags = [f'--results={results_dir}', f'--output_dir={workdir}']
   if results_dir == in_workdir:
-    report_flags = f'--workdir={workdir}'
+    report_flags = [f'--workdir={workdir}']
   cells = part_of(presets.cells(preset), part)
   if not cells:
     progress.say(f'Part {part} has no cell.')
@@ -137,9 +144,9 @@ def sweep(
 
   def check():  # What is impossible fails now, or never.
     for cell in cells:
-      builders.make_task_and_model(cell.experiment)
+      task, model = builders.make_task_and_model(cell.experiment)
       builders.make_curriculum(cell.experiment)
-      devices.make_mesh(len(cell.runs), cell.experiment.batch_size)
+      limits.check(cell.experiment, task, model, len(cell.runs))
 
   devices.on_all(check)
   devices.from_main(lambda: files.make_folder(results_dir))
@@ -164,7 +171,8 @@ def sweep(
         progress.say(str(error))
         return False
   progress.say(
-    f'All have results. For the report: python -m launch.report {report_flags}'
+    'All have results. For the report: python -m launch.report'
+    f' {shlex.join(report_flags)}'
   )
   return True
 

@@ -1,10 +1,9 @@
 """Measured cells as tables: of accuracies, of how they came about, and CSV."""
 
 from collections.abc import Mapping, Sequence
-import csv
 import datetime
-import io
 
+from experiments.engine import tables as tables_lib
 from experiments.sweeps import numbers, presets, results
 
 MISSING = 'missing'
@@ -189,11 +188,9 @@ def _duration(result: results.Result, part: str) -> str:
 def comma_separated(tables: Tables) -> str:
   """Returns every number as CSV, a line each; a missing one has none."""
   lines = [_line(entry) for entries in tables.values() for entry in entries]
-  text = io.StringIO()
-  writer = csv.DictWriter(text, lines[0] if lines else [], lineterminator='\n')
-  writer.writeheader()
-  writer.writerows(lines)
-  return text.getvalue()
+  header = list(lines[0]) if lines else []
+  rows = ([line[name] for name in header] for line in lines)
+  return tables_lib.comma_separated([header, *rows])
 
 
 def _line(entry: numbers.Entry) -> dict[str, object]:

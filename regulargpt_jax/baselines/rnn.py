@@ -34,7 +34,14 @@ def make_rnn(
     input_window: Number of symbols read at each step. Windows are counted from
       the string's end; the first may be partly empty.
     **rnn_kwargs: Arguments of the core, as `hidden_size`.
+
+  Raises:
+    ValueError: If a size is not positive.
   """
+  for name, value in {'input_window': input_window, **rnn_kwargs}.items():
+    for size in value if isinstance(value, (list, tuple)) else [value]:
+      if isinstance(size, int) and not isinstance(size, bool) and size < 1:
+        raise ValueError(f'{name} must be at least 1, got {value}.')
 
   def rnn_model(
     x_BxTxV: jax.Array, input_length: jax.Array | None = None

@@ -21,6 +21,8 @@ from regulargpt_jax.baselines import positional_encodings as encodings_lib
 from regulargpt_jax.baselines import strings
 
 _Encodings = encodings_lib.PositionalEncodings
+# More would compile for hours.
+_MAX_LAYERS = 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +57,30 @@ class TransformerConfig:
 
   def __post_init__(self):
     encodings = _Encodings(self.positional_encodings)
+    for name in (
+      'embedding_dim',
+      'num_layers',
+      'num_heads',
+      'num_hiddens_per_head',
+      'attention_window',
+      'max_time',
+      'widening_factor',
+    ):
+      value = getattr(self, name)
+      if value is not None and value < 1:
+        raise ValueError(f'{name} must be at least 1, got {value}.')
+    if self.num_layers > _MAX_LAYERS:
+      raise ValueError(
+        f'num_layers must be at most {_MAX_LAYERS}, got {self.num_layers}.'
+      )
+    if not self.emb_init_scale > 0:
+      raise ValueError(
+        f'emb_init_scale must be positive, got {self.emb_init_scale}.'
+      )
+    if not 0 <= self.dropout_prob < 1:
+      raise ValueError(
+        f'dropout_prob must be in [0, 1), got {self.dropout_prob}.'
+      )
     if self.num_hiddens_per_head is None and (
       self.embedding_dim % self.num_heads
     ):
@@ -71,10 +97,6 @@ class TransformerConfig:
       raise ValueError(
         f'{encodings} encodings need an even width, got'
         f' {must_be_even[encodings]}.'
-      )
-    if self.attention_window is not None and self.attention_window < 1:
-      raise ValueError(
-        f'attention_window must be at least 1, got {self.attention_window}.'
       )
 
   @property

@@ -1,8 +1,6 @@
 """Reading automata, from JSON and from regular expressions."""
 
 from collections.abc import Mapping, Sequence
-import json
-import os
 import re
 
 import numpy as np
@@ -12,49 +10,20 @@ from tasks.regular import automaton as automaton_lib
 _JSON_FIELDS = ('alphabet', 'states', 'start', 'accepting', 'transitions')
 
 
-def from_json(source: str | os.PathLike | Mapping) -> automaton_lib.Automaton:
-  """Returns the automaton that a JSON file describes.
+def from_json(fields: Mapping) -> automaton_lib.Automaton:
+  """Returns the automaton that an object of JSON describes.
 
-  The file holds one object: {"alphabet": [symbol, ...], "states": [state,
-  ...], "start": state, "accepting": [state, ...], "transitions": {state:
-  {symbol: state, ...}, ...}}. Symbols and states are strings, and are numbered
-  in the order of their lists.
+  It is {"alphabet": [symbol, ...], "states": [state, ...], "start": state,
+  "accepting": [state, ...], "transitions": {state: {symbol: state, ...},
+  ...}}. Symbols and states are strings, and are numbered in the order of their
+  lists.
 
   Args:
-    source: The file's path, or its content, already parsed.
+    fields: The object, parsed.
 
   Raises:
-    ValueError: If the file can't be read or isn't such an object, or if the
-      automaton isn't complete.
+    ValueError: If it isn't such an object, or the automaton isn't complete.
   """
-  if isinstance(source, Mapping):
-    return _from_fields(source)
-  try:
-    with open(source, encoding='utf-8') as file:
-      fields = json.load(file, object_pairs_hook=_distinct_keys)
-    if not isinstance(fields, dict):
-      raise ValueError('expected one JSON object, {"alphabet": ...}.')
-    return _from_fields(fields)
-  except OSError as error:
-    raise ValueError(f'Cannot read {source}: {error.strerror}.') from error
-  except UnicodeDecodeError as error:
-    raise ValueError(f'{source} is not text in UTF-8.') from error
-  except json.JSONDecodeError as error:
-    raise ValueError(f'{source} is not valid JSON: {error}.') from error
-  except ValueError as error:
-    raise ValueError(f'{source}: {error}') from error
-
-
-def _distinct_keys(pairs):
-  """Builds a JSON object; by default the last of equal keys would win."""
-  keys = [key for key, _ in pairs]
-  if keys:
-    automaton_lib.check_distinct('key', keys)
-  return dict(pairs)
-
-
-def _from_fields(fields: Mapping) -> automaton_lib.Automaton:
-  """Returns the automaton of a parsed JSON object."""
   for name in _JSON_FIELDS:
     if name not in fields:
       raise ValueError(f'The field {name!r} is missing.')

@@ -12,6 +12,9 @@ from tasks.regular import language
 # Length of an inner string, in units of the room that there is for it.
 _MEAN, _DEVIATION = 0.75, 0.075
 
+# An automaton has a state more than the depth.
+_MAX_DEPTH = 10_000
+
 
 class DN(language.Language):
   """D_n: is a string of brackets balanced, with at most n open at a time?
@@ -28,14 +31,14 @@ class DN(language.Language):
     """Initializes.
 
     Args:
-      n: The largest depth, at least 1.
+      n: The largest depth, 1 to 10,000.
       sampler: See `language.Language`.
 
     Raises:
       ValueError: If n or the sampler is out of range.
     """
-    if n < 1:
-      raise ValueError(f'n must be at least 1, got {n}.')
+    if not 1 <= n <= _MAX_DEPTH:
+      raise ValueError(f'n must be from 1 to {_MAX_DEPTH}, got {n}.')
     self._n = n
     self.automaton = _automaton(n)
     super().__init__(sampler)

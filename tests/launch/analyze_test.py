@@ -85,17 +85,3 @@ def test_bad_input_is_one_line(command, flags, message, workdir):
   assert last.startswith('Error: ')
   assert message in last
   assert 'Traceback' not in stderr
-
-
-@pytest.mark.parametrize(
-  ('command', 'names'),
-  [
-    ('analyze', ('workdir', 'analysis', 'string', 'num_strings', 'length')),
-    ('extract', ('workdir', 'length', 'max_clusters', 'max_test_length')),
-  ],
-)
-def test_help_names_every_flag(command, names):
-  _, stdout, _ = commands.run(command, '--help')
-  for name in names:
-    assert f'--{name}' in stdout
-  assert f'python -m launch.{command}' in stdout

@@ -7,7 +7,7 @@ import signal
 import numpy as np
 import pytest
 
-from experiments.engine import metrics
+from experiments.engine import estimates, metrics
 from experiments.language import run
 from tests.experiments.language import texts
 from tests.launch import commands
@@ -258,16 +258,10 @@ def test_bad_flags_are_one_line(command, flags, message, data_dir, tmp_path):
   assert message in _one_error(command, *given, *flags)
 
 
-def test_help_names_the_flags():
-  for command, names in {
-    'train_lm': ('data_dir', 'fsdp', 'accumulation_steps', 'time_budget_s'),
-    'evaluate_lm': ('lengths', 'batch_tokens'),
-    'sample': ('temperature', 'top_k'),
-    'sweep_lm': ('preset', 'models', 'seeds'),
-  }.items():
-    _, stdout, _ = commands.run(command, '--help')
-    for name in names:
-      assert f'--{name}' in stdout or f'--[no]{name}' in stdout
+def test_more_tokens_than_fit_are_not_sampled(trained, monkeypatch):
+  monkeypatch.setattr(estimates, 'memory', lambda: 1000)
+  with pytest.raises(ValueError, match='The keys and values of 51 tokens need'):
+    run.sample(str(trained), '', 50)
 
 
 def test_receptive_field_of_a_language_model(trained):

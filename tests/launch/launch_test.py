@@ -1,6 +1,5 @@
 """The commands as a user runs them, in processes of their own."""
 
-import dataclasses
 import json
 import os
 import re
@@ -11,7 +10,6 @@ import sys
 
 import pytest
 
-from experiments.formal import config
 from tests.launch import commands
 
 _TINY = (
@@ -113,31 +111,6 @@ def test_evaluate_command(undisturbed, tmp_path):
   assert (tmp_path / 'range_evaluation.png').stat().st_size > 1000
 
 
-@pytest.mark.parametrize(
-  ('flags', 'message'),
-  [
-    (('--task=parity',), 'Unknown task'),
-    (('--embedding_dim=10', '--num_heads=3'), 'num_heads'),
-    (('--task_params={',), 'task_params'),
-    (('--chunk_sise=3',), 'chunk_sise'),
-    (('--regex=',), '--regex is empty'),
-    (('--task_module=',), '--task_module is empty'),
-    (('--alphabet=ab',), '--alphabet is for --regex'),
-    (('--target=state',), '--target is for --regex or --automaton'),
-    (('parity_check',), 'parity_check'),
-  ],
-)
-def test_bad_input_exits_with_one_clear_line(flags, message, tmp_path):
-  workdir = tmp_path / 'run'
-  status, stdout, stderr = commands.run(
-    'train', *_TINY, *flags, f'--workdir={workdir}'
-  )
-  assert status != 0
-  assert message in stdout + stderr
-  assert 'Traceback' not in stderr
-  assert not workdir.exists()
-
-
 def test_a_workdir_that_reads_as_a_pattern_is_refused(tmp_path):
   status, _, stderr = commands.run('train', f'--workdir={tmp_path}/a[1]')
   assert status == 1
@@ -172,22 +145,6 @@ def test_no_space_left_is_one_line_and_nothing_half_written(tmp_path):
   )
   assert status == 0, stderr
   assert 'score' in stdout
-
-
-@pytest.mark.parametrize(
-  ('command', 'names'),
-  [
-    ('train', [field.name for field in dataclasses.fields(config.Experiment)]),
-    ('evaluate', ['output_dir', 'task_params', 'max_range_test_length']),
-    ('compile', ['workdir', 'encoding', 'regex', 'automaton', 'chunk_size']),
-    ('describe', ['task', 'regex', 'automaton', 'task_module']),
-  ],
-)
-def test_help_names_every_flag(command, names):
-  _, stdout, _ = commands.run(command, '--help')
-  for name in names:
-    assert f'--{name}' in stdout or f'--[no]{name}' in stdout
-  assert f'python -m launch.{command}' in stdout
 
 
 def test_regex_and_automaton_from_the_command_line(tmp_path):

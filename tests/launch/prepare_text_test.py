@@ -143,10 +143,3 @@ def test_a_missing_extra_is_one_line(tmp_path):
   assert done.returncode == 1
   assert "pip install -e '.[text]'" in done.stderr.splitlines()[-1]
   assert 'Traceback' not in done.stderr
-
-
-def test_help_names_every_flag():
-  _, stdout, _ = commands.run('prepare_text', '--help')
-  for name in ('input', 'data_dir', 'tokenizer', 'key', 'heldout'):
-    assert f'--{name}' in stdout
-  assert 'python -m launch.prepare_text' in stdout

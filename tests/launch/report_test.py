@@ -49,10 +49,3 @@ def test_damaged_result_is_one_line_that_names_it(workdir):
   (line,) = stderr.splitlines()
   assert line.startswith('Error: ')
   assert str(path) in line
-
-
-def test_help_names_every_flag():
-  _, stdout, _ = commands.run('report', '--help')
-  for name in ('workdir', 'results', 'output_dir', 'readme'):
-    assert f'--{name}' in stdout
-  assert 'python -m launch.report' in stdout

@@ -1,7 +1,6 @@
 """Tests of reading automata, from JSON and from regular expressions."""
 
 import itertools
-import json
 import re
 
 import hypothesis
@@ -174,7 +173,7 @@ EVEN = FIELDS['transitions']['even']
 
 class TestJson:
   @hypothesis.given(automata.automata(num_states=4))
-  def test_round_trip(self, tmp_path_factory, automaton):
+  def test_round_trip(self, automaton):
     name = 'state {}'.format
     fields = {
       'alphabet': list(automaton.alphabet),
@@ -189,14 +188,11 @@ class TestJson:
         for q in reversed(range(4))
       },
     }
-    path = tmp_path_factory.mktemp('json') / 'automaton.json'
-    path.write_text(json.dumps(fields))
-    for source in (path, str(path), fields):
-      read = automaton_reading.from_json(source)
-      assert read.alphabet == automaton.alphabet
-      assert read.start == automaton.start
-      np.testing.assert_array_equal(read.transitions, automaton.transitions)
-      np.testing.assert_array_equal(read.accepting, automaton.accepting)
+    read = automaton_reading.from_json(fields)
+    assert read.alphabet == automaton.alphabet
+    assert read.start == automaton.start
+    np.testing.assert_array_equal(read.transitions, automaton.transitions)
+    np.testing.assert_array_equal(read.accepting, automaton.accepting)
 
   @pytest.mark.parametrize(
     ('changes', 'problem'),
@@ -241,43 +237,13 @@ class TestJson:
       ({'colour': 'red'}, "Unknown field 'colour'"),
     ],
   )
-  def test_bad_fields(self, changes, problem, tmp_path):
-    fields = FIELDS | changes
-    path = tmp_path / 'automaton.json'
-    path.write_text(json.dumps(fields))
-    for source in (fields, path):
-      with pytest.raises(ValueError, match=re.escape(problem)) as error:
-        automaton_reading.from_json(source)
-      assert '\n' not in str(error.value)
-    assert str(path) in str(error.value)
+  def test_bad_fields(self, changes, problem):
+    with pytest.raises(ValueError, match=re.escape(problem)) as error:
+      automaton_reading.from_json(FIELDS | changes)
+    assert '\n' not in str(error.value)
 
   @pytest.mark.parametrize('name', FIELDS)
   def test_missing_field(self, name):
     fields = {key: value for key, value in FIELDS.items() if key != name}
     with pytest.raises(ValueError, match=f"field '{name}' is missing"):
       automaton_reading.from_json(fields)
-
-  @pytest.mark.parametrize(
-    ('text', 'problem'),
-    [
-      ('{"alphabet": [', 'not valid JSON.*line 1 column'),
-      ('', 'not valid JSON'),
-      ('[1, 2]', 'expected one JSON object'),
-      ('{"start": "a", "start": "b"}', "Duplicate key 'start'"),
-      ('{}', "field 'alphabet' is missing"),
-      (b'\xff\xfe\x00', 'not text in UTF-8'),
-    ],
-  )
-  def test_bad_files(self, text, problem, tmp_path):
-    path = tmp_path / 'automaton.json'
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(ValueError, match=problem) as error:
-      automaton_reading.from_json(path)
-    assert str(path) in str(error.value)
-    assert '\n' not in str(error.value)
-
-  def test_unreadable_files(self, tmp_path):
-    for path in (tmp_path / 'absent.json', tmp_path):
-      with pytest.raises(ValueError, match='Cannot read') as error:
-        automaton_reading.from_json(path)
-      assert str(path) in str(error.value)

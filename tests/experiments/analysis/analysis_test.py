@@ -10,6 +10,7 @@ import pytest
 
 from experiments import analysis
 from experiments.analysis import attention, extraction, outputs, subject
+from experiments.engine import json_reading
 from experiments.formal import compiled, config, run
 from regulargpt_jax.analysis import tree
 from tasks.regular import automaton_reading
@@ -264,6 +265,12 @@ def test_strings_are_read_as_they_are_written(symbols, data):
 _EXTRACTION = {**_SIZES, 'max_test_length': 12}
 
 
+def _automaton(workdir):
+  return automaton_reading.from_json(
+    json_reading.read(workdir / 'automaton.json')
+  )
+
+
 @pytest.mark.parametrize('name', ['cycle', 'regex'])
 def test_extraction_gives_a_compiled_task_back(name, request, capsys):
   workdir = request.getfixturevalue(name)
@@ -272,7 +279,7 @@ def test_extraction_gives_a_compiled_task_back(name, request, capsys):
   assert results['is_equivalent_to_task']
   assert results['agreement_with_model'] == 1.0
   machine = subject.load(str(workdir)).machine
-  found = automaton_reading.from_json(workdir / 'automaton.json')
+  found = _automaton(workdir)
   assert len(found.accepting) == len(machine.outputs)
   if name == 'cycle':
     # Its states are the answers: training on them asks the same question.
@@ -314,9 +321,7 @@ def test_extraction_writes_symbols_as_they_are(folder):
     text = text.replace(f'"{digit}"', json.dumps(symbol))
   workdir = _compiled(folder / 'symbols', automaton=json.loads(text))
   extraction.extract(str(workdir), **_EXTRACTION)
-  assert automaton_reading.from_json(workdir / 'automaton.json').alphabet == (
-    tuple(symbols)
-  )
+  assert _automaton(workdir).alphabet == (tuple(symbols))
   assert '"é"' in (workdir / 'automaton.json').read_text()
   dot = (workdir / 'automaton.dot').read_text()
   assert '[label="é"]' in dot
@@ -385,3 +390,18 @@ def test_a_trained_model_is_read_exactly(folder):
   extraction.extract(str(workdir), **_EXTRACTION)
   results = json.loads((workdir / 'extraction.json').read_text())
   assert results['is_equivalent_to_task']
+
+
+@pytest.mark.parametrize('sizes', [{'num_strings': 10**15}, {'length': 10**15}])
+def test_more_strings_than_fit_are_refused(cycle, sizes):
+  """Before one is sampled."""
+  sizes = _SIZES | sizes
+  for name, string in (
+    ('clusters', None),
+    ('receptive_field', None),
+    ('attention', '-0+'),
+  ):
+    with pytest.raises(ValueError, match='strings of up to'):
+      analysis.analyze(str(cycle), name, string, **sizes)
+  with pytest.raises(ValueError, match='strings of up to'):
+    extraction.extract(str(cycle), **_EXTRACTION | {'num_strings': 10**15})

@@ -251,7 +251,8 @@ def test_a_tape_holds_what_the_longest_string_needs(
     sizes.append(kwargs['memory_size'])
     return build(*args, **kwargs)
 
-  monkeypatch.setitem(baselines.BUILDERS, 'tape_rnn', recording)
+  recorded = functools.partial(recording, **build.keywords)
+  monkeypatch.setitem(baselines.BUILDERS, 'tape_rnn', recorded)
   task = registries.TASK_BUILDERS[task_name]()
   experiment = _experiment('tape_rnn', task_name, computation_steps_mult=mult)
   builders.make_model(experiment, task)

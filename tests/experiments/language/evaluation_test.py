@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from experiments.engine import estimates
 from experiments.language import config, evaluation
 from experiments.text import loading
 from tests.experiments.language import texts
@@ -52,6 +53,20 @@ def test_known_probabilities():
   found = evaluation.perplexity(losses[16])
   np.testing.assert_allclose(found.perplexity, np.exp(expected.mean()), 1e-5)
   np.testing.assert_allclose(found.loss, expected.mean(), 1e-5)
+
+
+def test_too_many_lengths_are_refused_before_anything_is_compiled():
+  stream = texts.random_text(100).streams['test']
+  with pytest.raises(ValueError, match='at most 256, got 1000'):
+    evaluation.check(stream, [5] * 1000, 40, 64)
+
+
+def test_a_batch_that_does_not_fit_is_not_run(monkeypatch):
+  monkeypatch.setattr(estimates, 'memory', lambda: 100)
+  params = {'params': {'table': jnp.zeros((texts.VOCAB_SIZE,) * 2)}}
+  stream = texts.random_text(100).streams['test']
+  with pytest.raises(ValueError, match='strings of 8 tokens need about'):
+    _losses(_Bigram(), params, stream, [8])
 
 
 def test_uniform_guess_has_the_perplexity_of_the_vocabulary():

@@ -11,7 +11,7 @@ import numpy as np
 import optax
 import pytest
 
-from experiments.engine import loop, metrics, stopping
+from experiments.engine import estimates, loop, metrics, stopping
 from experiments.language import config, sharding, training
 from experiments.text import loading
 from tests.experiments.language import texts
@@ -224,3 +224,25 @@ def test_divergence_keeps_the_last_good_checkpoint(tmp_path):
 def test_impossible_experiments_are_refused(fields, message):
   with pytest.raises(ValueError, match=message):
     dataclasses.replace(texts.TINY, **fields)
+
+
+@pytest.mark.parametrize(
+  ('fields', 'message'),
+  [
+    ({'embedding_dim': 10**7}, 'The parameters, their gradients and the state'),
+    ({'batch_size': 2**31 - 1}, '21,474,836,470 tokens need about 1.37 TB'),
+  ],
+)
+@pytest.mark.parametrize('tiny', [_GPT, texts.TINY], ids=['gpt', 'regular_gpt'])
+def test_what_cannot_fit_is_refused(tiny, fields, message, monkeypatch):
+  monkeypatch.setattr(estimates, 'memory', lambda: 2**34)
+  mesh = sharding.make_mesh()
+  training.check_fits(tiny, mesh)
+  with pytest.raises(ValueError, match=message):
+    training.check_fits(dataclasses.replace(tiny, **fields), mesh)
+
+
+def test_more_blocks_than_can_be_compiled_are_refused():
+  for tiny, name in ((_GPT, 'num_layers'), (texts.TINY, 'thickness')):
+    with pytest.raises(ValueError, match=f'{name} must be at most 256'):
+      dataclasses.replace(tiny, **{name: 10**9})

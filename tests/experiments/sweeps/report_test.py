@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from experiments.engine import results as results_lib
-from experiments.sweeps import numbers, paper, presets, results
+from experiments.sweeps import numbers, paper, presets, results, tables
 from experiments.sweeps import page as page_lib
 from experiments.sweeps import pictures as sweep_pictures
 from experiments.sweeps import report as sweep_report
@@ -127,6 +127,26 @@ def written(folder):
   """The folder of the report that is written by default."""
   sweep_report.report(str(folder.parent), None, None, None)
   return folder.parent
+
+
+def test_no_cell_is_a_formula():
+  hostile = dataclasses.replace(
+    _SHORT,
+    experiment={**_SHORT.experiment, '=1+1': '=1'},
+    environment={**_SHORT.environment, 'git_commit': '=1+1', 'jax': '@A1'},
+    date='-2+3',
+  )
+  text = tables.comma_separated(numbers.tables([hostile]))
+  lines = list(csv.DictReader(io.StringIO(text, newline='')))
+  (line,) = (line for line in lines if line['status'] == 'measured')
+  assert line['git_commit'] == "'=1+1"
+  assert line['date'] == "'-2+3"
+  assert line['not_as_preset'].startswith("'=1+1 =1 (preset: None)")
+  for line in lines:
+    for name, text in line.items():
+      assert not text.startswith(('=', '+', '@')), (name, text)
+      is_number = name.startswith('difference')
+      assert is_number or not text.startswith('-'), (name, text)
 
 
 def _lines(written):

@@ -1,0 +1,94 @@
+"""Parameters that users give as JSON, checked against what takes them."""
+
+from collections.abc import Callable, Mapping, Sequence
+import functools
+import inspect
+import math
+import numbers
+import reprlib
+import types
+import typing
+from typing import Any
+
+_NAMES = {
+  bool: 'true or false',
+  int: 'a whole number',
+  float: 'a finite number',
+  str: 'text',
+  types.NoneType: 'null',
+}
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def kinds(builder: Callable[..., Any]) -> dict[str, Any]:
+  """Returns the annotation of each argument of a function or a class.
+
+  What has none, or one that nobody understands, may be anything.
+  """
+  function = builder
+  while isinstance(function, functools.partial):
+    function = function.func
+  try:
+    signature = inspect.signature(builder)
+  except (TypeError, ValueError):  # Python does not know them all.
+    return {}
+  try:
+    hints = typing.get_type_hints(
+      function.__init__ if inspect.isclass(function) else function
+    )
+  except Exception:  # Names that a user's module knows at other times only.
+    hints = {}
+  return {
+    name: hints.get(name, Any)
+    for name, parameter in signature.parameters.items()
+    if parameter.kind not in _VARIADIC
+  }
+
+
+def check(
+  where: str, values: Mapping[str, Any], kinds: Mapping[str, Any]
+) -> None:
+  """Checks the types of values: true is no whole number, nor is 1.0.
+
+  Args:
+    where: Where they are given, as 'task_params'.
+    values: By name.
+    kinds: What they may be, by name; others are not checked.
+
+  Raises:
+    ValueError: If one is of another type, or a number that is not finite.
+  """
+  for name, value in values.items():
+    kind = kinds.get(name, Any)
+    if not _fits(value, kind):
+      raise ValueError(
+        f'{where}: {name} must be {_named(kind)}, got {reprlib.repr(value)}.'
+      )
+
+
+def _fits(value: Any, kind: Any) -> bool:
+  origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+  if origin in (typing.Union, types.UnionType):
+    return any(_fits(value, argument) for argument in arguments)
+  if origin in (Sequence, list):
+    is_list = isinstance(value, Sequence) and not isinstance(value, str)
+    return is_list and all(_fits(item, arguments[0]) for item in value)
+  if kind in (bool, str, types.NoneType):
+    return isinstance(value, kind)
+  if kind in (int, float):
+    number = numbers.Integral if kind is int else numbers.Real
+    return (
+      isinstance(value, number)
+      and not isinstance(value, bool)
+      and -math.inf < value < math.inf
+    )
+  return True
+
+
+def _named(kind: Any) -> str:
+  origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+  if origin in (typing.Union, types.UnionType):
+    return ' or '.join(map(_named, arguments))
+  if origin in (Sequence, list):
+    return f'a list, each of it {_named(arguments[0])}'
+  return _NAMES[kind]

@@ -1,0 +1,79 @@
+"""Users' parameters are of the types that their takers say."""
+
+from collections.abc import Sequence
+import functools
+
+import pytest
+
+from experiments.engine import parameters
+
+
+def _builder(
+  size: int,
+  rate: float = 1.0,
+  is_on: bool = False,
+  name: str | None = None,
+  sizes: Sequence[int] = (),
+  anything=None,
+  strange: 'NoSuchType' = None,  # noqa: F821
+  **others,
+):
+  """Takes everything."""
+
+
+def _known(size: int, rate: float, is_on: bool, name: str | None):
+  """Whose annotations can all be resolved."""
+
+
+_KINDS = {
+  'size': int,
+  'rate': float,
+  'is_on': bool,
+  'name': str | None,
+  'sizes': Sequence[int],
+}
+
+
+def test_kinds():
+  partial = functools.partial(_known, size=3)
+  assert parameters.kinds(partial) == {k: _KINDS[k] for k in list(_KINDS)[:4]}
+  # One that nobody understands lets everything pass, and `others` is no name.
+  assert list(parameters.kinds(_builder)) == [*_KINDS, 'anything', 'strange']
+
+
+@pytest.mark.parametrize(
+  ('name', 'value', 'what'),
+  [
+    ('size', True, 'a whole number, got True'),
+    ('size', 3.0, 'a whole number'),
+    ('size', None, 'a whole number'),
+    ('rate', '0.5', "a finite number, got '0.5'"),
+    ('rate', float('inf'), 'a finite number'),
+    ('rate', float('nan'), 'a finite number'),
+    ('rate', False, 'a finite number'),
+    ('is_on', 3, 'true or false, got 3'),
+    ('is_on', 'true', 'true or false'),
+    ('name', 5, 'text or null'),
+    ('sizes', 5, 'a list, each of it a whole number'),
+    ('sizes', [1, True], 'a list'),
+    ('sizes', '12', 'a list'),
+  ],
+)
+def test_other_types_are_refused(name, value, what):
+  with pytest.raises(ValueError, match=f'^where: {name} must be {what}'):
+    parameters.check('where', {name: value}, _KINDS)
+
+
+def test_right_types_pass():
+  for name, value in (
+    ('size', 10**30),
+    ('rate', 1),
+    ('rate', 10**400),
+    ('is_on', False),
+    ('name', None),
+    ('name', ''),
+    ('sizes', [1, 2]),
+    ('sizes', ()),
+    ('unknown', object()),
+  ):
+    parameters.check('where', {name: value}, _KINDS)

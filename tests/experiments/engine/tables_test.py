@@ -1,0 +1,31 @@
+"""No cell of a table is a formula, and every number is one."""
+
+import csv
+import io
+
+import hypothesis
+from hypothesis import strategies as st
+import numpy as np
+
+from experiments.engine import tables
+
+
+def _read(text):
+  return list(csv.reader(io.StringIO(text)))
+
+
+def test_numbers_stay_numbers():
+  rows = [('n', 'x'), (-1, -2.5e-9), (np.float32(-0.5), None), (True, 'a,"b')]
+  assert tables.comma_separated(rows) == (
+    'n,x\n-1,-2.5e-09\n-0.5,\nTrue,"a,""b"\n'
+  )
+
+
+@hypothesis.given(
+  st.sampled_from(['', *'=+-@\t\r\n']), st.text('abc=,"\n\r\t -1')
+)
+def test_no_text_is_a_formula(first, rest):
+  ((cell, other),) = _read(tables.comma_separated([(first + rest, [-1])]))
+  assert not cell.startswith(('=', '+', '-', '@', '\t', '\r', '\n'))
+  assert cell.removeprefix("'") == ' '.join((first + rest).split())
+  assert other == '[-1]'

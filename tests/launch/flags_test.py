@@ -1,0 +1,128 @@
+"""Every launcher shows its flags, and says in one line what is wrong."""
+
+import ast
+import dataclasses
+import json
+import re
+
+import pytest
+
+from experiments.formal import config
+from experiments.language import config as language_config
+from tests.launch import commands
+
+_PROCESSES = ('distributed', 'coordinator_address', 'num_processes')
+# Flags that `flag_lib` defines, of some launchers.
+_SHARED = {
+  'train': [
+    *_PROCESSES,
+    *(field.name for field in dataclasses.fields(config.Experiment)),
+  ],
+  'train_lm': [*_PROCESSES, *language_config.FLAGS],
+  'sweep': _PROCESSES,
+  'sweep_lm': [*_PROCESSES, 'data_dir', 'fsdp'],
+  'evaluate': ['task_params', 'max_range_test_length', 'precision'],
+  'evaluate_lm': _PROCESSES,
+  'compile': ['task', 'regex', 'automaton', 'chunk_size'],
+  'describe': ['task', 'regex', 'automaton', 'task_module'],
+}
+_LAUNCHERS = sorted(
+  path.stem
+  for path in (commands.REPOSITORY / 'launch').glob('*.py')
+  if path.stem not in ('__init__', 'flag_lib')
+)
+
+
+@pytest.fixture(scope='module')
+def helps():
+  found = commands.run_each(*((name, '--help') for name in _LAUNCHERS))
+  return dict(zip(_LAUNCHERS, found, strict=True))
+
+
+def _defined(name):
+  """Returns the flags that a launcher's own file defines."""
+  tree = ast.parse((commands.REPOSITORY / f'launch/{name}.py').read_text())
+  return [
+    node.args[0].value
+    for node in ast.walk(tree)
+    if isinstance(node, ast.Call)
+    and getattr(node.func, 'attr', '').startswith('DEFINE_')
+  ]
+
+
+@pytest.mark.parametrize('name', _LAUNCHERS)
+def test_help_shows_all_flags_and_is_no_failure(name, helps):
+  status, stdout, stderr = helps[name]
+  assert status == 0, stderr
+  assert not stderr
+  assert f'python -m launch.{name}' in stdout
+  shown = re.findall(r'^ +--(?:\[no\])?(\w+):', stdout, re.MULTILINE)
+  assert {*_defined(name), *_SHARED.get(name, ())} <= {*shown}
+
+
+def _nested(depth):
+  return '{"a": ' + '[' * depth + ']' * depth + '}'
+
+
+def test_what_cannot_be_is_one_line(tmp_path):
+  (tmp_path / 'deep.json').write_text(_nested(10**5))
+  workdir = f'--workdir={tmp_path}/run'
+  results = f'--results={tmp_path}/results'
+  cases = {
+    ('train', '--task=parity'): "Unknown task 'parity'; the known ones are",
+    ('train', '--embedding_dim=10', '--num_heads=3'): 'num_heads',
+    ('train', '--task_params={'): '--task_params={: it is not JSON',
+    ('train', '--regex='): '--regex is empty',
+    ('train', '--task_module='): '--task_module is empty',
+    ('train', '--alphabet=ab'): '--alphabet is for --regex',
+    ('train', '--target=state'): '--target is for --regex or --automaton',
+    ('train', 'parity_check'): "Unexpected argument 'parity_check'",
+    ('train', '--chunk_sise=3'): "Unknown command line flag 'chunk_sise'",
+    ('train', f'--task_params={_nested(9999)}'): '64 deep',
+    ('train', '--task_params=[1]'): '--task_params=[1]: expected a JSON obj',
+    ('train', '--task_params={"a": 1, "a": 2}'): "key 'a' is given twice",
+    ('train', '--task_params={"a": ' + '9' * 400 + '}'): 'than 18 digits',
+    ('train', f'--automaton={tmp_path}/deep.json'): 'nested more than 64',
+    ('train', f'--automaton={tmp_path}/absent.json'): 'cannot read it: No su',
+    ('train', f'--batch_size={2**63}'): 'batch_size must be at most',
+    ('train', f'--seed={"9" * 4000}'): 'seed must be at most',
+    ('train', f'--batch_size={"9" * 5000}'): 'flag --batch_size=999',
+    ('train', '--learning_rate=abc'): 'flag --learning_rate=abc: could not',
+    ('train', '--curriculum_params={"seed": Infinity}'): 'seed must be a whole',
+    ('train', '--architecture=a\nb'): "Unknown architecture 'a\\nb'",
+    ('train', '--embedding_dim=10000000'): 'need about 19.2 PB of memory',
+    ('train', '--num_processes=0'): 'flag --num_processes=0',
+    ('analyze', '--analysis=clusters', '--num_strings=100000000000'): 'num_st',
+    ('analyze', '--analysis=clusters', '--length=100000000000'): '--length',
+    ('extract', '--length=100000000000'): 'flag --length',
+    ('extract', '--max_test_length=100000000000'): 'flag --max_test_length',
+    ('sample', '--num_tokens=100000000000'): 'flag --num_tokens',
+    ('sample',): 'flag --workdir=None: Flag --workdir must have a value',
+    ('evaluate_lm', '--batch_tokens=100000000000'): 'flag --batch_tokens',
+    ('prepare_text', '--input=x', '--num_workers=1000000'): '--num_workers',
+    ('compile', '--thickness=100000000'): 'Unknown command line flag',
+    ('compile', '--chunk_size=100000000'): 'chunk_size must be at most',
+    ('describe', '--seed=-1', '--task=d_2'): 'seed must be at least 0',
+    ('sweep', '--preset=smoke', '--seeds=1e3', results): '--seeds must be who',
+    ('sweep', '--preset=smoke', f'--seeds={2**40}', results): 'seed must be at',
+    ('sweep', '--preset=smoke', '--training_steps=10000000000'): 'at most',
+  }
+  calls = [
+    (name, *flags)
+    if name in ('describe', 'prepare_text') or (name == 'sample' and not flags)
+    else (name, workdir, *flags)
+    for name, *flags in cases
+  ]
+  found = commands.run_each(*calls)
+  for call, message, (status, stdout, stderr) in zip(
+    calls, cases.values(), found, strict=True
+  ):
+    what = json.dumps(call)[:100], stdout[-300:], stderr[-3000:]
+    assert status == 1, what
+    assert message in stderr, what
+    assert stderr.startswith('Error: '), what
+    assert stderr.count('\n') == 1, what
+    assert len(stderr) < 2100, what
+  assert sorted(path.name for path in tmp_path.iterdir()) == [
+    'deep.json',
+  ]
