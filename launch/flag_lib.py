@@ -11,8 +11,9 @@ from typing import Any, NoReturn
 from absl import app, flags, logging
 import jax
 
-from experiments.engine import devices, loop, stopping
+from experiments.engine import devices, loop, progress, stopping
 from experiments.formal import config, registries
+from tasks.automata import fields, reading
 
 # The flags defined here belong to the launcher that asks for them: its --help
 # shows them.
@@ -55,21 +56,26 @@ def _distinct_keys(pairs):
   return dict(pairs)
 
 
-class _JsonFileParser(_JsonParser):
-  """Parses the path of a file that holds a JSON object."""
+class _AutomatonParser(flags.ArgumentParser):
+  """Parses the path of a file that holds an automaton.
 
-  syntactic_help = 'a JSON file'
+  Attributes:
+    notes: What was done to the automaton, to be said once it is known who
+      speaks.
+  """
+
+  syntactic_help = 'a file that holds an automaton'
+
+  def __init__(self):
+    self.notes = []
 
   def parse(self, argument):
     if isinstance(argument, str):
-      try:
-        with open(argument, encoding='utf-8') as f:
-          argument = f.read()
-      except OSError as error:
-        raise ValueError(f'cannot read it: {error.strerror}') from error
-      if argument.strip() in ('', '{}'):
-        raise ValueError('it holds nothing')
-    return super().parse(argument)
+      argument, self.notes = reading.read(argument)
+    return argument
+
+  def flag_type(self):
+    return 'file'
 
 
 class _JsonSerializer(flags.ArgumentSerializer):
@@ -103,13 +109,18 @@ def define_experiment(
     if choices:
       flags.DEFINE_enum(field.name, given, choices, help_text)
     elif isinstance(default, dict):
+      is_automaton = field.metadata.get('is_automaton')
       flags.DEFINE(
-        _JsonFileParser() if field.metadata.get('is_file') else _JsonParser(),
+        _AutomatonParser() if is_automaton else _JsonParser(),
         field.name,
         given,
         help_text,
         serializer=_JsonSerializer(),
       )
+      if is_automaton:
+        flags.DEFINE_boolean(
+          'minimize', False, 'Whether to merge alike states of --automaton.'
+        )
     else:
       define = {
         str: flags.DEFINE_string,
@@ -124,6 +135,8 @@ def experiment_values(
   names: Sequence[str] | None = None, kind: type = config.Experiment
 ) -> dict[str, Any]:
   """Returns the values of the flags that `define_experiment` defined.
+
+  Says what was done to an automaton that a file describes.
 
   Raises:
     ValueError: If one is given as the empty string.
@@ -141,7 +154,25 @@ def experiment_values(
         ' a value, or leave it out.'
       )
     values[field.name] = flag.value
+    if field.metadata.get('is_automaton'):
+      values[field.name] = _automaton(flag)
   return values
+
+
+def _automaton(flag: flags.Flag) -> dict[str, Any] | None:
+  """Returns the value of an automaton's flag, perhaps minimised."""
+  notes, automaton = list(flag.parser.notes), flag.value
+  if flags.FLAGS['minimize'].value:
+    if not automaton:
+      raise ValueError(f'--minimize is for --{flag.name}.')
+    automaton = fields.minimized(automaton)
+    notes.append(
+      f'--minimize leaves {len(automaton["states"])} of'
+      f' {len(flag.value["states"])} states.'
+    )
+  for note in notes:
+    progress.say(note)
+  return automaton
 
 
 def define_task_module() -> flags.FlagHolder[str]:

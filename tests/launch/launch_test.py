@@ -123,6 +123,9 @@ def test_evaluate_command(undisturbed, tmp_path):
     (('--regex=',), '--regex is empty'),
     (('--task_module=',), '--task_module is empty'),
     (('--alphabet=ab',), '--alphabet is for --regex'),
+    (('--regex=ab', '--alphabet=a,b'), "as --alphabet='ab'"),
+    (('--minimize',), '--minimize is for --automaton'),
+    (('--automaton=absent.att',), 'Cannot read absent.att: No such file'),
     (('--target=state',), '--target is for --regex or --automaton'),
     (('parity_check',), 'parity_check'),
   ],
@@ -180,7 +183,8 @@ def test_no_space_left_is_one_line_and_nothing_half_written(tmp_path):
     ('train', [field.name for field in dataclasses.fields(config.Experiment)]),
     ('evaluate', ['output_dir', 'task_params', 'max_range_test_length']),
     ('compile', ['workdir', 'encoding', 'regex', 'automaton', 'chunk_size']),
-    ('describe', ['task', 'regex', 'automaton', 'task_module']),
+    ('describe', ['task', 'regex', 'automaton', 'minimize', 'task_module']),
+    ('convert', ['automaton', 'regex', 'alphabet', 'minimize', 'output']),
   ],
 )
 def test_help_names_every_flag(command, names):
@@ -190,21 +194,34 @@ def test_help_names_every_flag(command, names):
   assert f'python -m launch.{command}' in stdout
 
 
-def test_regex_and_automaton_from_the_command_line(tmp_path):
-  table = {
-    'alphabet': ['a', 'b'],
-    'states': ['even', 'odd'],
-    'start': 'even',
-    'accepting': ['odd'],
-    'transitions': {
-      'even': {'a': 'odd', 'b': 'even'},
-      'odd': {'a': 'even', 'b': 'odd'},
-    },
-  }
-  (tmp_path / 'odd.json').write_text(json.dumps(table))
-  flag = f'--automaton={tmp_path / "odd.json"}'
-  status, stdout, stderr = commands.run('describe', flag)
+def test_automata_from_the_command_line(tmp_path):
+  """An odd number of a's, with a state too many and no dead state."""
+  given = tmp_path / 'odd.att'
+  given.write_text(
+    '0 1 a a\n0 2 b b\n1 2 a a\n1 1 b b\n2 1 a a\n2 0 b b\n2 3 c c\n1\n'
+  )
+  converted = tmp_path / 'odd.dot'
+  status, _, stderr = commands.run(
+    'convert', f'--automaton={given}', '--minimize', f'--output={converted}'
+  )
   assert status == 0, stderr
+  assert stderr.splitlines() == [
+    f"{given}: 6 missing transitions lead to a sink, the new state 'sink',"
+    ' rejecting (with --target=state one more class).',
+    '--minimize leaves 4 of 5 states.',
+    f'{converted}: 4 states, 3 symbols.',
+  ]
+  converted.write_text(
+    ''.join(
+      line
+      for line in converted.read_text().splitlines(keepends=True)
+      if '"c"' not in line
+    )
+  )
+  flag = f'--automaton={converted}'
+  status, stdout, stderr = commands.run('describe', flag, '--minimize')
+  assert status == 0, stderr
+  assert '--minimize leaves' in stderr
   examples = re.findall(r'^  ([ab]{10}) -> (\d)$', stdout, re.MULTILINE)
   assert len(examples) == 5
   for string, answer in examples:
@@ -215,6 +232,29 @@ def test_regex_and_automaton_from_the_command_line(tmp_path):
   )
   assert status == 0, stderr
   assert 'score' in stdout
+  stored = json.loads((workdir / 'config.json').read_text())
+  assert set(stored['experiment']['automaton']) == {
+    'alphabet',
+    'states',
+    'start',
+    'accepting',
+    'transitions',
+  }
+
+
+def test_bad_conversions_are_one_line(tmp_path):
+  for flags, problem in (
+    (('--regex=a\tb', '--alphabet=a\tb'), 'cannot stand in the format .att'),
+    ((), 'one of --automaton and --regex'),
+    (('--automaton=odd.txt', '--output=odd.png'), 'Cannot read odd.txt'),
+  ):
+    status, _, stderr = commands.run(
+      'convert', f'--output={tmp_path}/out.att', *flags
+    )
+    assert status == 1
+    assert problem in commands.last_line(stderr)
+    assert 'Traceback' not in stderr
+  assert not list(tmp_path.iterdir())
 
 
 def test_compile_writes_a_workdir_that_evaluates_to_one(tmp_path):

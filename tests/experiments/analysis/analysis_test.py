@@ -12,7 +12,7 @@ from experiments import analysis
 from experiments.analysis import attention, extraction, outputs, subject
 from experiments.formal import compiled, config, run
 from regulargpt_jax.analysis import tree
-from tasks.regular import automaton_reading
+from tasks.automata import fields, reading
 
 _SIZES = {'num_strings': 8, 'length': 21, 'max_clusters': 40}
 _TINY = {
@@ -41,8 +41,14 @@ def regex(folder):
   return _compiled(folder / 'regex', regex='(01|10)*', chunk_size=3)
 
 
-def _compiled(workdir, **fields):
-  compiled.compile_task(config.Experiment(**fields), str(workdir), 'one_hot')
+def _read(path):
+  found, notes = reading.read(path)
+  assert not notes
+  return fields.to_automaton(found)
+
+
+def _compiled(workdir, **settings):
+  compiled.compile_task(config.Experiment(**settings), str(workdir), 'one_hot')
   return workdir
 
 
@@ -272,15 +278,31 @@ def test_extraction_gives_a_compiled_task_back(name, request, capsys):
   assert results['is_equivalent_to_task']
   assert results['agreement_with_model'] == 1.0
   machine = subject.load(str(workdir)).machine
-  found = automaton_reading.from_json(workdir / 'automaton.json')
+  found = _read(workdir / 'automaton.json')
   assert len(found.accepting) == len(machine.outputs)
   if name == 'cycle':
     # Its states are the answers: training on them asks the same question.
     np.testing.assert_array_equal(found.transitions, machine.transitions)
     assert found.start == machine.start
+    np.testing.assert_array_equal(found.outputs, machine.outputs)
   dot = (workdir / 'automaton.dot').read_text()
-  assert dot in capsys.readouterr().out
-  assert dot.count('circle]') == len(machine.outputs)
+  printed = capsys.readouterr().out
+  assert dot in printed
+  assert (
+    dot.count('label="') == len(machine.outputs) + machine.transitions.size + 2
+  )
+  for ending in ('dot', 'att'):
+    path = workdir / f'automaton.{ending}'
+    if name == 'cycle' and ending == 'att':
+      assert 'no machines of more than two answers' in printed
+      assert not path.exists()
+      continue
+    again = _read(path)
+    order = [again.alphabet.index(symbol) for symbol in found.alphabet]
+    np.testing.assert_array_equal(
+      again.transitions[:, order], found.transitions
+    )
+    np.testing.assert_array_equal(again.outputs, found.outputs)
 
 
 def test_one_true_transition_has_no_rand_index(zeros, capsys):
@@ -314,9 +336,8 @@ def test_extraction_writes_symbols_as_they_are(folder):
     text = text.replace(f'"{digit}"', json.dumps(symbol))
   workdir = _compiled(folder / 'symbols', automaton=json.loads(text))
   extraction.extract(str(workdir), **_EXTRACTION)
-  assert automaton_reading.from_json(workdir / 'automaton.json').alphabet == (
-    tuple(symbols)
-  )
+  read = _read(workdir / 'automaton.json')
+  assert read.alphabet == tuple(symbols)
   assert '"é"' in (workdir / 'automaton.json').read_text()
   dot = (workdir / 'automaton.dot').read_text()
   assert '[label="é"]' in dot
