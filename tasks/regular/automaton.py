@@ -1,7 +1,7 @@
 """Finite automata: what they are, and running them over strings.
 
-Labels are a composition of maps in logarithmic depth. Letters: B batch, W
-padded width, Q states, V symbols.
+Labels are a composition of maps in logarithmic depth, where states are few.
+Letters: B batch, W padded width, Q states, V symbols.
 """
 
 from collections.abc import Sequence
@@ -106,8 +106,15 @@ def check_learnable(automaton: Automaton) -> None:
     )
 
 
+# Most states of an automaton whose maps are composed.
+_MAX_COMPOSED = 256
+
+
 def final_states(automaton: Automaton, tokens: jax.Array) -> jax.Array:
   """Returns the state after each string, by maps composed as a tree.
+
+  A map is as large as the automaton: where that is many states, strings are
+  read symbol by symbol.
 
   Args:
     automaton: With Q states.
@@ -117,6 +124,8 @@ def final_states(automaton: Automaton, tokens: jax.Array) -> jax.Array:
     States, int32 [B].
   """
   num_states = len(automaton.outputs)
+  if num_states > _MAX_COMPOSED:
+    return _read_by_symbol(automaton, tokens)
   # Maps are most of the memory that long strings need.
   dtype = np.int8 if num_states <= 128 else np.int32
   identity_Q = np.arange(num_states, dtype=dtype)
@@ -132,3 +141,15 @@ def final_states(automaton: Automaton, tokens: jax.Array) -> jax.Array:
     compose, map_of_token[tokens - task.NO_SYMBOL], identity_Q
   )
   return whole_BxQ[:, automaton.start].astype(jnp.int32)
+
+
+def _read_by_symbol(automaton: Automaton, tokens: jax.Array) -> jax.Array:
+  """Returns what `final_states` does, in W steps."""
+  transitions = jnp.asarray(automaton.transitions)
+
+  def step(state_B, token_B):
+    after_B = transitions[state_B, token_B]
+    return jnp.where(token_B == task.NO_SYMBOL, state_B, after_B), None
+
+  start_B = jnp.full(tokens.shape[0], automaton.start, jnp.int32)
+  return jax.lax.scan(step, start_B, jnp.asarray(tokens).T)[0]

@@ -16,6 +16,9 @@ from tasks.regular import automaton as automaton_lib
 # Probabilities of a walk are whole multiples of 2^-31.
 _PROBABILITY_BITS = 31
 
+# Entries of a table of probabilities, in double precision.
+_MAX_ENTRIES = 2**29
+
 
 def sample_walks(
   rng: jax.Array,
@@ -86,7 +89,20 @@ def uniform_walk(
     Thresholds for `sample_walks`, [W, K Q, V - 1], of walks to strings of class
     0 (states 0 to Q - 1), of class 1 (states Q to 2 Q - 1), and so on.
     Whether there is such a string, by class and length, bool [K, W + 1].
+
+  Raises:
+    ValueError: If that is more than memory has room for.
   """
+  num_states, num_symbols = automaton.transitions.shape
+  num_entries = width * automaton.num_classes * num_states * num_symbols
+  if num_entries > _MAX_ENTRIES:
+    raise ValueError(
+      f'To draw strings of up to {width:,} symbols from the languages of an'
+      f' automaton of {num_states:,} states, {num_symbols:,} symbols and'
+      f' {automaton.num_classes:,} answers takes a table of {num_entries:,}'
+      f' probabilities; at most {_MAX_ENTRIES:,} are allowed. Take shorter'
+      ' strings, or --target=state.'
+    )
   classes = np.arange(automaton.num_classes)
   is_end_KxQ = automaton.outputs == classes[:, None]
   with np.errstate(divide='ignore', invalid='ignore'):

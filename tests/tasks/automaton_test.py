@@ -90,8 +90,9 @@ class TestRunning:
     assert states.dtype == np.int32
     assert states.tolist() == [automata.run(automaton, s) for s in strings]
 
-  # 128 states are the most whose maps are stored in a byte.
-  @pytest.mark.parametrize('num_states', [1, 128, 129, 300])
+  # 128 states are the most whose maps are stored in a byte, 256 the most that
+  # have maps.
+  @pytest.mark.parametrize('num_states', [1, 128, 129, 256, 257])
   def test_any_number_of_states(self, num_states):
     automaton = random_automaton(num_states, num_states, num_symbols=3)
     tokens = np.random.default_rng(0).integers(3, size=(20, 13))
@@ -213,6 +214,10 @@ class TestSampling:
     task = automaton_task.AutomatonTask(AUTOMATA['random3'], target)
     for length in (1, 7):
       checks.assert_independent_of_width(task, length, width=10)
+
+  def test_a_table_that_does_not_fit_is_refused(self):
+    with pytest.raises(ValueError, match='a table of 4,000,000,000 prob'):
+      random_walk.uniform_walk(random_automaton(0, num_states=1000), 1_000_000)
 
   def test_keys_matter(self):
     task = automaton_task.AutomatonTask(AUTOMATA['random3'])
