@@ -55,7 +55,7 @@ def read(path: str | os.PathLike) -> Automaton:
 
 
 def _one_line(error: ValueError) -> str:
-  line = ' '.join(str(error).split('\n'))
+  line = ' '.join(str(error).splitlines())
   return line if len(line) < 500 else f'{line[:500]} ...'
 
 

@@ -1,132 +1,19 @@
-"""Tests of reading automata from files, and of the JSON object of one."""
+"""Tests of reading automata from files."""
 
-import itertools
 import json
 import re
 
-from aalpy.utils import FileHandler
-from automata.fa import dfa, nfa
 import hypothesis
 from hypothesis import strategies as st
-import numpy as np
 import pytest
 
-from tasks.automata import att, completion, description, reading, writing
+from tasks.automata import description, reading
 from tasks.automata import fields as fields_lib
 from tasks.regular import automaton_task
 from tests.tasks import automata
 
-FIELDS = {
-  'alphabet': ['a', 'b'],
-  'states': ['even', 'odd'],
-  'start': 'even',
-  'accepting': ['odd'],
-  'transitions': {
-    'even': {'a': 'odd', 'b': 'even'},
-    'odd': {'a': 'even', 'b': 'odd'},
-  },
-}
-EVEN = FIELDS['transitions']['even']
-OUTPUTS = {'even': '10', 'odd': '9'}
-
-
-class TestJson:
-  @hypothesis.given(automata.automata(num_states=4))
-  def test_round_trip(self, automaton):
-    name = 'state {}'.format
-    fields = {
-      'alphabet': list(automaton.alphabet),
-      'states': [name(q) for q in range(4)],
-      'start': name(automaton.start),
-      'accepting': [name(q) for q in np.flatnonzero(automaton.accepting)],
-      'transitions': {
-        name(q): {
-          symbol: name(automaton.transitions[q, v])
-          for v, symbol in reversed(list(enumerate(automaton.alphabet)))
-        }
-        for q in reversed(range(4))
-      },
-    }
-    read = fields_lib.to_automaton(fields)
-    assert read.alphabet == automaton.alphabet
-    assert read.start == automaton.start
-    np.testing.assert_array_equal(read.transitions, automaton.transitions)
-    np.testing.assert_array_equal(read.accepting, automaton.accepting)
-
-  @pytest.mark.parametrize(
-    ('changes', 'problem'),
-    [
-      ({'start': 'x'}, "Unknown state 'x' in start"),
-      ({'start': 3}, 'Unknown state 3 in start'),
-      ({'accepting': ['odd', 'x']}, "Unknown state 'x' in accepting"),
-      ({'accepting': 'odd'}, "accepting must be a list of strings, got 'odd'"),
-      ({'states': ['even']}, "Unknown state 'odd'"),
-      ({'states': ['even', 'odd', 'odd']}, "Duplicate state 'odd'"),
-      ({'states': ['even', 'odd', 'x']}, "'x' has no transition for symbol"),
-      ({'states': []}, 'at least one state'),
-      ({'alphabet': ['a', 'b', 'a']}, "Duplicate symbol 'a'"),
-      ({'alphabet': ['a', 1]}, 'alphabet must be a list of strings, it has 1'),
-      (
-        {'alphabet': ['a', 'b', 'c']},
-        "'even' has no transition for symbol 'c'",
-      ),
-      ({'alphabet': ['a']}, "Symbol 'b' in the transitions of state 'even'"),
-      ({'alphabet': []}, 'at least one symbol'),
-      (
-        {'transitions': {'even': EVEN}},
-        "'odd' has no transition for symbol 'a'",
-      ),
-      (
-        {'transitions': {'even': EVEN, 'odd': {'a': 'odd'}}},
-        "State 'odd' has no transition for symbol 'b'",
-      ),
-      (
-        {'transitions': {'even': EVEN, 'odd': {'a': 'odd', 'b': 'x'}}},
-        "Unknown state 'x' in the transitions of state 'odd'",
-      ),
-      (
-        {'transitions': {'even': EVEN, 'odd': EVEN, 'x': EVEN}},
-        "Unknown state 'x' in transitions",
-      ),
-      ({'transitions': [[0, 1], [1, 0]]}, 'transitions must be an object'),
-      (
-        {'transitions': {'even': EVEN, 'odd': ['even', 'odd']}},
-        "transitions of 'odd' must be an object",
-      ),
-      ({'colour': 'red'}, "Unknown field 'colour'"),
-      ({'alphabet': ['a', '\ud800']}, 'half of a surrogate pair'),
-      ({'outputs': OUTPUTS}, "one of the fields 'accepting' and 'outputs'"),
-      (
-        {'accepting': None, 'outputs': {'x': '0'}},
-        "Unknown state 'x' in outputs",
-      ),
-      ({'accepting': None, 'outputs': {'odd': '0'}}, "'even' has no output"),
-      ({'accepting': None, 'outputs': {'odd': 1}}, 'must be a string, got 1'),
-      ({'accepting': None, 'outputs': ['0', '1']}, 'outputs must be an object'),
-    ],
-  )
-  def test_bad_fields(self, changes, problem):
-    fields = FIELDS | changes
-    with pytest.raises(ValueError, match=re.escape(problem)) as error:
-      fields_lib.to_automaton(
-        {k: v for k, v in fields.items() if v is not None}
-      )
-    assert '\n' not in str(error.value)
-
-  @pytest.mark.parametrize('name', FIELDS)
-  def test_missing_field(self, name):
-    fields = {key: value for key, value in FIELDS.items() if key != name}
-    with pytest.raises(ValueError, match=f"field '{name}' is missing"):
-      fields_lib.to_automaton(fields)
-
-  def test_outputs_are_classes_in_the_order_of_numbers(self):
-    fields = {k: v for k, v in FIELDS.items() if k != 'accepting'}
-    automaton = fields_lib.to_automaton(fields | {'outputs': OUTPUTS})
-    assert automaton.outputs.tolist() == [1, 0]
-
-
 # One language in every format: an odd number of a's.
-JSON = json.dumps(FIELDS)
+JSON = json.dumps(automata.FIELDS)
 ATT = 'e\to\ta\ta\ne\te\tb\tb\no\te\ta\ta\no\to\tb\tb\no\n'
 DOT = """digraph g {
 s0 [label="even"];
@@ -182,22 +69,6 @@ FILES = {
 }
 
 
-def read_text(folder, name, text):
-  path = folder / name
-  path.write_bytes(text if isinstance(text, bytes) else text.encode())
-  return reading.read(path)
-
-
-def language(fields, length=6):
-  """Returns the answers to all strings of at most a length, as a list."""
-  automaton = fields_lib.to_automaton(fields)
-  states, answers = [automaton.start], []
-  for _ in range(length):
-    answers += automaton.outputs[states].tolist()
-    states = automaton.transitions[states].ravel()
-  return answers
-
-
 class TestFormats:
   @pytest.mark.parametrize('name', FILES)
   # By its name, by what it looks like, as Windows writes it.
@@ -206,11 +77,11 @@ class TestFormats:
     text = FILES[name]
     if change == 'windows':
       text = '\ufeff' + text.replace('\n', '\r\n')
-    found, notes = read_text(
+    found, notes = automata.read_text(
       tmp_path, 'a' if change == 'no_name' else name, text
     )
     assert found['alphabet'] == ['a', 'b']
-    assert language(found) == language(FIELDS)
+    assert automata.language(found) == automata.language(automata.FIELDS)
     assert len(found['states']) == 2
     has_weights = name == 'weighted.att'
     assert [n.split(': ')[1] for n in notes] == (
@@ -231,7 +102,7 @@ class TestFormats:
     ],
   )
   def test_what_is_missing_goes_to_a_sink(self, name, text, tmp_path):
-    found, notes = read_text(tmp_path, name, text)
+    found, notes = automata.read_text(tmp_path, name, text)
     assert len(found['states']) == 3
     assert len(notes) == 1
     assert (
@@ -260,7 +131,7 @@ class TestFormats:
     ],
   )
   def test_choices_are_determinized(self, name, text, choice, tmp_path):
-    found, notes = read_text(tmp_path, name, text)
+    found, notes = automata.read_text(tmp_path, name, text)
     if choice is not None:
       assert 'determinized and minimised' in notes[-1]
       assert choice in notes[-1]
@@ -269,7 +140,7 @@ class TestFormats:
   def test_a_label_of_jflap_is_a_string(self, tmp_path):
     text = JFF.replace('<to>1</to><read>a', '<to>1</to><read>aab')
     text = re.sub('<transition><from>1</from>.*\n', '', text)
-    found, _ = read_text(tmp_path, 'a.jff', text)
+    found, _ = automata.read_text(tmp_path, 'a.jff', text)
     automaton = fields_lib.to_automaton(found)
     accepted = [
       s
@@ -287,46 +158,46 @@ class TestFormats:
         f's{i} -> s{(i + 1) % 3} [label=y];',
       ]
     text = '\n'.join([*lines, '}'])
-    found, notes = read_text(tmp_path, 'm.dot', text)
+    found, notes = automata.read_text(tmp_path, 'm.dot', text)
     assert not notes
     assert found['outputs'] == {'q0': '0', 'q1': '5', 'q2': '10'}
     automaton = fields_lib.to_automaton(found)
     assert automaton_task.AutomatonTask(automaton).output_size == 3
     assert automaton.outputs.tolist() == [0, 1, 2]
-    found, notes = read_text(
+    found, notes = automata.read_text(
       tmp_path, 'm.dot', text.replace('s2 -> s2 [label=x];', '')
     )
     assert found['outputs']['sink'] == 'none'
     assert "whose output is 'none'" in notes[0]
     assert fields_lib.to_automaton(found).outputs.tolist() == [0, 1, 2, 3]
     jff = JFF.replace('>fa<', '>moore<')
-    for i, output in enumerate(('low', 'high')):
-      jff = jff.replace(f'<state id="{i}"', f'<state id="{i}"', 1).replace(
-        ('<x>1.0</x>', '<final/>')[i], f'<output>{output}</output>'
-      )
-    found, notes = read_text(tmp_path, 'm.jff', jff)
+    jff = jff.replace('<x>1.0</x>', '<output>low</output>')
+    jff = jff.replace('<final/>', '<output>high</output>')
+    found, notes = automata.read_text(tmp_path, 'm.jff', jff)
     assert found['accepting'] == ['even']
     assert "'high' is read as rejecting, 'low' as accepting" in notes[0]
 
   def test_symbols_are_any_characters_but_space(self, tmp_path):
     symbols = ['ǔ', '\u2028', '\x85', '\xa0', '#', '"']
     lines = [f'{i % 2}\t{1 - i % 2}\t{s}\t{s}' for i, s in enumerate(symbols)]
-    found, _ = read_text(tmp_path, 'a.att', '\n'.join([*lines, '1']))
+    found, _ = automata.read_text(tmp_path, 'a.att', '\n'.join([*lines, '1']))
     assert sorted(found['alphabet']) == sorted(symbols)
 
   def test_states_and_symbols_are_in_the_order_of_numbers(self, tmp_path):
-    found, _ = read_text(tmp_path, 'a.att', '10 9 2 2\n9 10 10 10\n9\n')
+    found, _ = automata.read_text(
+      tmp_path, 'a.att', '10 9 2 2\n9 10 10 10\n9\n'
+    )
     assert found['states'][:2] == ['9', '10']
     assert found['start'] == '10'
     assert found['alphabet'] == ['2', '10']
 
   def test_minimizing_keeps_names(self, tmp_path):
     text = ATT.replace('o\te', 'o\tf') + 'f\to\ta\ta\nf\te\tb\tb\nz\tz\ta\ta\n'
-    found, _ = read_text(tmp_path, 'a.att', text)
+    found, _ = automata.read_text(tmp_path, 'a.att', text)
     assert len(found['states']) == 5  # With a sink, for z.
     small = fields_lib.minimized(found)
     assert small['states'] == ['e', 'o']
-    assert language(small) == language(found)
+    assert automata.language(small) == automata.language(found)
 
 
 _BAD = {
@@ -379,7 +250,7 @@ class TestBadInput:
   def test_a_bad_file_is_one_line(self, name, tmp_path):
     text, problem = _BAD[name]
     with pytest.raises(ValueError, match=problem) as error:
-      read_text(tmp_path, name, text)
+      automata.read_text(tmp_path, name, text)
     assert str(error.value).startswith(f'{tmp_path / name}: ')
     assert '\n' not in str(error.value)
 
@@ -400,17 +271,17 @@ class TestBadInput:
   def test_large_automata_are_refused(self, name, tmp_path, monkeypatch):
     monkeypatch.setattr(description, 'MAX_STATES', 1)
     with pytest.raises(ValueError, match='more than 1 states'):
-      read_text(tmp_path, name, FILES[name])
+      automata.read_text(tmp_path, name, FILES[name])
     monkeypatch.setattr(description, 'MAX_STATES', 2)
     monkeypatch.setattr(description, 'MAX_TRANSITIONS', 3)
     with pytest.raises(ValueError, match='more than 3 transitions'):
-      read_text(tmp_path, name, FILES[name])
+      automata.read_text(tmp_path, name, FILES[name])
 
   def test_exponential_ones_are_refused(self, tmp_path):
     lines = ['0 0 a a', '0 0 b b', '0 1 b b']
     lines += [f'{i} {i + 1} {s} {s}' for i in range(1, 30) for s in 'ab']
     with pytest.raises(ValueError, match='more than 20,000 states'):
-      read_text(tmp_path, 'a.att', '\n'.join([*lines, '30']))
+      automata.read_text(tmp_path, 'a.att', '\n'.join([*lines, '30']))
 
   @hypothesis.given(
     st.sampled_from(sorted(FILES)),
@@ -443,144 +314,3 @@ class TestBadInput:
       assert '\n' not in str(error)
     else:
       fields_lib.to_automaton(found)
-
-
-@st.composite
-def descriptions(draw):
-  """Draws automata with gaps and choices."""
-  states = ['p', 'q', 'r', 's'][: draw(st.integers(1, 4))]
-  state = st.sampled_from(states)
-  edge = st.builds(
-    description.Edge, state, st.sampled_from(['a', 'b', None]), state
-  )
-  return description.Description(
-    ['a', 'b'],
-    states,
-    draw(st.lists(state, min_size=1, max_size=2)),
-    draw(st.lists(edge, max_size=10)),
-    draw(st.lists(state, max_size=3)),
-  )
-
-
-@hypothesis.given(descriptions())
-@hypothesis.settings(max_examples=60)
-def test_completion_keeps_the_language(says):
-  """The oracle is another library."""
-  table = {state: {} for state in says.states} | {
-    'start': {'': set(says.starts)}
-  }
-  for source, symbol, target in says.edges:
-    table[source].setdefault(symbol or '', set()).add(target)
-  expected = nfa.NFA(
-    states=set(table),
-    input_symbols={'a', 'b'},
-    transitions=table,
-    initial_state='start',
-    final_states=set(says.accepting),
-  )
-  found, notes = completion.complete(says)
-  automaton = fields_lib.to_automaton(found)
-  for length in range(5):
-    for string in itertools.product(range(2), repeat=length):
-      text = ''.join('ab'[v] for v in string)
-      assert automata.accepts(automaton, string) == expected.accepts_input(text)
-  small = fields_lib.minimized(found)
-  minimal = dfa.DFA.from_nfa(expected, minify=True).to_complete()
-  assert len(small['states']) == len(minimal.states)
-  if any('nondeterministic' in note for note in notes):
-    assert len(found['states']) == len(small['states'])
-
-
-_NAMES = st.lists(
-  st.text(min_size=1, max_size=3).map(str.strip).filter(bool),
-  min_size=2,
-  max_size=4,
-  unique=True,
-)
-
-
-@hypothesis.given(_NAMES, _NAMES, _NAMES, st.data())
-@hypothesis.settings(max_examples=60)
-def test_what_is_written_is_read(states, alphabet, outputs, data):
-  index = st.integers(0, len(states) - 1)
-  size = len(states) * len(alphabet)
-  table = np.reshape(
-    data.draw(st.lists(index, min_size=size, max_size=size)), (len(states), -1)
-  )
-  of_state = [data.draw(st.sampled_from(outputs)) for _ in states]
-  is_end = data.draw(st.lists(st.booleans(), min_size=1, max_size=1)) + [
-    True
-  ] * (len(states) - 1)
-  has_outputs = len(set(of_state)) > 2
-  fields = fields_lib.from_arrays(
-    alphabet, states, table, 0, is_end, of_state if has_outputs else None
-  )
-  assert reading.FORMATS['.json'](writing.to_json(fields)) == (
-    fields_lib.describe(fields)
-  )
-  again, notes = completion.complete(
-    reading.FORMATS['.dot'](writing.to_dot(fields))
-  )
-  assert not notes
-  order = [again['alphabet'].index(symbol) for symbol in alphabet]
-  read = fields_lib.to_automaton(again)
-  np.testing.assert_array_equal(read.transitions[:, order], table)
-  assert again['states'] == states
-  assert again.get('outputs') == fields.get('outputs')
-  assert again.get('accepting') == fields.get('accepting')
-  try:
-    text = writing.to_att(fields)
-  except ValueError as error:
-    assert has_outputs or any(
-      len(s.split()) > 1 or s in att.EPSILONS for s in alphabet
-    ), error
-  else:
-    again, _ = completion.complete(reading.FORMATS['.att'](text))
-    assert again['accepting'] == [
-      str(i) for i, state in enumerate(states) if state in fields['accepting']
-    ]
-    order = [again['alphabet'].index(symbol) for symbol in alphabet]
-    read = fields_lib.to_automaton(again)
-    np.testing.assert_array_equal(read.transitions[:, order], table)
-
-
-def test_aalpy_reads_what_is_written(tmp_path):
-  for machine, kind in (
-    (FIELDS, 'dfa'),
-    (
-      {k: v for k, v in FIELDS.items() if k != 'accepting'}
-      | {'outputs': OUTPUTS},
-      'moore',
-    ),
-  ):
-    path = tmp_path / f'{kind}.dot'
-    path.write_text(writing.to_dot(machine))
-    read = FileHandler.load_automaton_from_file(path, kind)
-    automaton = fields_lib.to_automaton(machine)
-    for length in range(1, 6):
-      for string in itertools.product('ab', repeat=length):
-        last = read.execute_sequence(read.initial_state, string)[-1]
-        state = automata.run(automaton, ['ab'.index(s) for s in string])
-        if kind == 'moore':
-          last = fields_lib.answers(machine).index(str(last))
-        assert last == automaton.outputs[state]
-    # And we read what it writes.
-    path = FileHandler.save_automaton_to_file(read, tmp_path / 'again.dot')
-    found, notes = reading.read(tmp_path / 'again.dot')
-    assert not [note for note in notes if 'is read as' not in note]
-    if kind == 'dfa':
-      assert language(found) == language(FIELDS)
-
-
-def test_a_random_automaton_of_3000_states_takes_seconds(tmp_path):
-  rng = np.random.default_rng(0)
-  states = [str(q) for q in range(3000)]
-  fields = fields_lib.from_arrays(
-    'abc', states, rng.integers(3000, size=(3000, 3)), 5, rng.random(3000) < 0.5
-  )
-  for ending, to_text in writing.FORMATS.items():
-    found, _ = read_text(tmp_path, f'a{ending}', to_text(fields))
-    assert len(found['states']) == 3000
-  automaton = fields_lib.to_automaton(fields_lib.minimized(found))
-  automaton_task.AutomatonTask(automaton)
-  assert 2500 < len(automaton.outputs) < 3000
