@@ -30,7 +30,6 @@ setuptools.setup(
   ),
   install_requires=[
     'absl-py',
-    'automata-lib',
     'dm-haiku',
     'chex',
     'flax',
@@ -46,6 +45,8 @@ setuptools.setup(
   ],
   extras_require={
     'test': [
+      'aalpy',
+      'automata-lib',
       'hypothesis',
       'pytest',
       'pytest-xdist',

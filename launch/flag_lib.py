@@ -12,8 +12,9 @@ from typing import Any, NoReturn
 from absl import app, flags, logging
 import jax
 
-from experiments.engine import devices, json_reading, loop, stopping
+from experiments.engine import devices, json_reading, loop, progress, stopping
 from experiments.formal import config, registries
+from tasks.automata import fields, reading
 
 # The flags defined here belong to the launcher that asks for them: its --help
 # shows them.
@@ -52,19 +53,26 @@ class _JsonParser(flags.ArgumentParser):
     return 'JSON'
 
 
-class _JsonFileParser(_JsonParser):
-  """Parses the path of a file that holds a JSON object."""
+class _AutomatonParser(flags.ArgumentParser):
+  """Parses the path of a file that holds an automaton.
 
-  syntactic_help = 'a JSON file'
+  Attributes:
+    notes: What was done to the automaton, to be said once it is known who
+      speaks.
+  """
 
-  def _read(self, argument):
-    try:
-      contents = json_reading.read(argument)
-    except OSError as error:
-      raise ValueError(f'cannot read it: {error.strerror}') from error
-    if contents == {}:
-      raise ValueError('it holds nothing')
-    return contents
+  syntactic_help = 'a file that holds an automaton'
+
+  def __init__(self):
+    self.notes = []
+
+  def parse(self, argument):
+    if isinstance(argument, str):
+      argument, self.notes = reading.read(argument, json_reading.parse)
+    return argument
+
+  def flag_type(self):
+    return 'file'
 
 
 class _JsonSerializer(flags.ArgumentSerializer):
@@ -98,13 +106,18 @@ def define_experiment(
     if choices:
       flags.DEFINE_enum(field.name, given, choices, help_text)
     elif isinstance(default, dict):
+      is_automaton = field.metadata.get('is_automaton')
       flags.DEFINE(
-        _JsonFileParser() if field.metadata.get('is_file') else _JsonParser(),
+        _AutomatonParser() if is_automaton else _JsonParser(),
         field.name,
         given,
         help_text,
         serializer=_JsonSerializer(),
       )
+      if is_automaton:
+        flags.DEFINE_boolean(
+          'minimize', False, 'Whether to merge alike states of --automaton.'
+        )
     else:
       define = {
         str: flags.DEFINE_string,
@@ -119,6 +132,8 @@ def experiment_values(
   names: Sequence[str] | None = None, kind: type = config.Experiment
 ) -> dict[str, Any]:
   """Returns the values of the flags that `define_experiment` defined.
+
+  Says what was done to an automaton that a file describes.
 
   Raises:
     ValueError: If one is given as the empty string.
@@ -136,7 +151,25 @@ def experiment_values(
         ' a value, or leave it out.'
       )
     values[field.name] = flag.value
+    if field.metadata.get('is_automaton'):
+      values[field.name] = _automaton(flag)
   return values
+
+
+def _automaton(flag: flags.Flag) -> dict[str, Any] | None:
+  """Returns the value of an automaton's flag, perhaps minimised."""
+  notes, automaton = list(flag.parser.notes), flag.value
+  if flags.FLAGS['minimize'].value:
+    if not automaton:
+      raise ValueError(f'--minimize is for --{flag.name}.')
+    automaton = fields.minimized(automaton)
+    notes.append(
+      f'--minimize leaves {len(automaton["states"])} of'
+      f' {len(flag.value["states"])} states.'
+    )
+  for note in notes:
+    progress.say(note)
+  return automaton
 
 
 def define_task_module() -> flags.FlagHolder[str]:

@@ -1,6 +1,5 @@
 """An automaton out of a trained model, checked against it."""
 
-import json
 import os
 
 import jax
@@ -15,6 +14,8 @@ from regulargpt_jax.analysis import clusters as clusters_lib
 from regulargpt_jax.analysis import extraction, tree
 from regulargpt_jax.construction import minimization
 from tasks import task as task_lib
+from tasks.automata import fields as fields_lib
+from tasks.automata import writing
 
 Machine = tuple[np.ndarray, int, np.ndarray]
 
@@ -34,9 +35,9 @@ def extract(
 ) -> None:
   """Extracts the automaton of a trained model.
 
-  Writes `automaton.json`, which `launch.train --automaton` reads,
-  `automaton.dot` for graphviz, and `extraction.json`, the numbers; prints all
-  three.
+  Writes `automaton.json`, `automaton.dot` and `automaton.att`, all of which
+  `launch.train --automaton` reads, and `extraction.json`, the numbers; prints
+  these and the first two. There is no `.att` of more than two answers.
 
   Args:
     workdir: Of a trained RegularGPT.
@@ -123,14 +124,21 @@ def extract(
       verdict = f'no, not on {string}'
     rows.append(("equivalent to the task's own automaton", verdict))
   fields = _to_json(subject, extracted, symbols_U)
-  dot = _to_dot(fields)
+  texts, left_undone = {}, []
+  for ending, to_text in writing.FORMATS.items():
+    try:
+      texts[ending] = to_text(fields)
+    except ValueError as error:
+      left_undone.append(str(error))
   path = os.path.join(workdir, NAME)
-  text = json.dumps(fields, indent=2, ensure_ascii=False) + '\n'
-  files.write_atomically(path + '.json', text)
-  files.write_atomically(path + '.dot', dot)
+  for ending, text in texts.items():
+    files.write_atomically(path + ending, text)
   outputs.save_results(subject.experiment, workdir, 'extraction', results)
   print(report.named_values(f'automaton of the model on {subject.name}', rows))
-  print(text + dot + f'automaton: {path}.json, {path}.dot')
+  print(texts['.json'] + texts['.dot'], end='')
+  print('automaton: ' + ', '.join(path + ending for ending in texts))
+  for problem in left_undone:
+    print(problem)
 
 
 def _share_composed(subject, nodes, composition, symbols_U) -> float:
@@ -196,53 +204,23 @@ def _agreement(
 def _to_json(
   subject: subject_lib.Subject, machine: Machine, used_U: np.ndarray
 ) -> dict:
-  """Returns what `automaton_reading.from_json` reads.
+  """Returns the JSON object of an automaton.
 
   States are numbered by their answers where no two have the same, so that
-  `--target=state` asks the task's own question; else breadth first. Those that
-  answer anything but 0 are accepting.
+  `--target=state` asks the task's own question; else breadth first. If it has
+  answers other than 0 and 1, they are its outputs.
   """
   transitions, start, classes = machine
   order = np.arange(len(classes))
   if set(classes.tolist()) == set(order.tolist()):
     order = np.argsort(classes)
-  name = {int(state): str(i) for i, state in enumerate(order)}
-  alphabet = [subject.symbols[v] for v in used_U]
-  return {
-    'alphabet': alphabet,
-    'states': [name[q] for q in order.tolist()],
-    'start': name[start],
-    'accepting': [name[q] for q in order.tolist() if classes[q]],
-    'transitions': {
-      name[q]: {
-        symbol: name[following]
-        for symbol, following in zip(
-          alphabet, transitions[q].tolist(), strict=True
-        )
-      }
-      for q in order.tolist()
-    },
-  }
-
-
-def _to_dot(fields: dict) -> str:
-  """Returns graphviz source of an automaton: accepting states doubly ringed."""
-  lines = ['digraph automaton {', '  rankdir=LR;', '  "" [shape=point];']
-  for state in fields['states']:
-    shape = 'doublecircle' if state in fields['accepting'] else 'circle'
-    lines.append(f'  {_quoted(state)} [shape={shape}];')
-  lines.append(f'  "" -> {_quoted(fields["start"])};')
-  for state, row in fields['transitions'].items():
-    for following in dict.fromkeys(row.values()):
-      symbols = ', '.join(s for s, to in row.items() if to == following)
-      lines.append(
-        f'  {_quoted(state)} -> {_quoted(following)}'
-        f' [label={_quoted(symbols)}];'
-      )
-  return '\n'.join([*lines, '}']) + '\n'
-
-
-def _quoted(text: str) -> str:
-  r"""Returns a string of DOT, where only " and \ are special."""
-  escaped = text.replace('\\', r'\\').replace('"', r'\"')
-  return f'"{escaped}"'
+  number = np.argsort(order)
+  outputs = [str(c) for c in classes[order]]
+  return fields_lib.from_arrays(
+    [subject.symbols[v] for v in used_U],
+    [str(q) for q in range(len(order))],
+    number[transitions[order]],
+    number[start],
+    (classes[order] != 0).tolist(),
+    outputs if classes.max() > 1 else None,
+  )

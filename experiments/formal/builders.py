@@ -26,7 +26,9 @@ from experiments.formal import config as config_lib
 from experiments.formal import curriculum as curriculum_lib
 import tasks
 from tasks import task as task_lib
-from tasks.regular import automaton_reading, automaton_task
+from tasks.automata import fields as fields_lib
+from tasks.automata import regex as regex_lib
+from tasks.regular import automaton_task
 
 _TOKEN_BYTES = 4
 
@@ -84,12 +86,11 @@ def make_task(
   if is_other_alphabet and not experiment.regex:
     raise ValueError('--alphabet is for --regex.')
   if experiment.regex:
-    automaton = automaton_reading.from_regex(
-      experiment.regex, experiment.alphabet
-    )
+    alphabet = regex_lib.read_alphabet(experiment.alphabet, experiment.regex)
+    automaton = regex_lib.from_regex(experiment.regex, alphabet)
     return automaton_task.AutomatonTask(automaton, experiment.target)
   if experiment.automaton:
-    automaton = automaton_reading.from_json(experiment.automaton)
+    automaton = fields_lib.to_automaton(experiment.automaton)
     return automaton_task.AutomatonTask(automaton, experiment.target)
   if experiment.task_module:
     return _users_task(experiment)

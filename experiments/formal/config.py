@@ -27,19 +27,22 @@ class Experiment(experiment_lib.BaseExperiment):
     '', "Regular expression to learn, in place of --task, as '(01)*'."
   )
   alphabet: str = options.option(
-    '01', 'Symbols of --regex, one character each.'
+    '01',
+    'Symbols of --regex, one character each; or a JSON list, as'
+    ' ["up", "down"].',
   )
   automaton: dict = options.option(
     {},
-    'Automaton to learn, in place of --task: a JSON file, {"alphabet": [...],'
-    ' "states": [...], "start": ..., "accepting": [...], "transitions": {state:'
-    ' {symbol: state}}}.',
-    is_file=True,
+    "Automaton to learn, in place of --task: a file, OpenFst's .att, AALpy's or"
+    " LearnLib's .dot, JFLAP's .jff, or .json: "
+    '{"alphabet": [...], "states": [...], "start": ..., "accepting": [...] or'
+    ' "outputs": {state: answer}, "transitions": {state: {symbol: state}}}.',
+    is_automaton=True,
   )
   target: str = options.option(
     'membership',
     'What to learn of --regex or --automaton: whether the string is in the'
-    ' language, or the state that it leads to.',
+    ' language, its answer if there are more, or the state that it leads to.',
     choices=('membership', 'state'),
   )
   architecture: str = options.option('regular_gpt', 'Model to train.')

@@ -1,7 +1,7 @@
 """Finite automata: what they are, and running them over strings.
 
-Labels are a composition of maps in logarithmic depth. Letters: B batch, W
-padded width, Q states, V symbols.
+Labels are a composition of maps in logarithmic depth, where states are few.
+Letters: B batch, W padded width, Q states, V symbols.
 """
 
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ class Automaton:
     alphabet: The V symbols; symbol v is the token v.
     transitions: Next state by state and symbol, int32 [Q, V].
     start: The state before the first symbol.
-    accepting: Whether a string that ends in the state is in the language,
-      bool [Q].
+    outputs: The answer to a string that ends in the state, int32 [Q]: 1 if it
+      is in the language, else 0; or a class of more than two.
 
   Raises:
     ValueError: If a symbol is repeated, or shapes or states don't fit.
@@ -32,12 +32,12 @@ class Automaton:
   alphabet: Sequence[str]
   transitions: np.ndarray
   start: int
-  accepting: np.ndarray
+  outputs: np.ndarray
 
   def __post_init__(self):
     alphabet = tuple(self.alphabet)
     transitions = np.asarray(self.transitions, np.int32)
-    accepting = np.asarray(self.accepting, bool)
+    outputs = np.asarray(self.outputs, np.int32)
     check_distinct('symbol', alphabet)
     if transitions.ndim != 2 or transitions.shape[1] != len(alphabet):
       raise ValueError(
@@ -45,26 +45,39 @@ class Automaton:
         f' {list(transitions.shape)}.'
       )
     num_states = transitions.shape[0]
-    if accepting.shape != (num_states,):
+    if outputs.shape != (num_states,):
       raise ValueError(
-        f'accepting must have shape [{num_states}], got'
-        f' {list(accepting.shape)}.'
+        f'outputs must have shape [{num_states}], got {list(outputs.shape)}.'
       )
-    for state in (self.start, *transitions.flat):
-      if not 0 <= state < num_states:
-        raise ValueError(f'State {state} is not in [0, {num_states}).')
+    if (outputs < 0).any():
+      raise ValueError(f'outputs must be classes from 0, got {outputs.min()}.')
+    states = np.append(transitions.ravel(), self.start)
+    for state in states[(states < 0) | (states >= num_states)]:
+      raise ValueError(f'State {state} is not in [0, {num_states}).')
     object.__setattr__(self, 'alphabet', alphabet)
     object.__setattr__(self, 'transitions', transitions)
-    object.__setattr__(self, 'accepting', accepting)
+    object.__setattr__(self, 'outputs', outputs)
+
+  @property
+  def num_classes(self) -> int:
+    """How many answers there are, at least 2."""
+    return max(2, int(self.outputs.max()) + 1)
+
+  @property
+  def accepting(self) -> np.ndarray:
+    """Whether a string that ends in the state is in the language, bool [Q]."""
+    return self.outputs != 0
 
 
 def check_distinct(kind: str, names: Sequence[str]) -> None:
   """Raises a ValueError if there is no name, or one comes twice."""
   if not names:
     raise ValueError(f'There must be at least one {kind}.')
-  for i, name in enumerate(names):
-    if name in names[:i]:
+  seen = set()
+  for name in names:
+    if name in seen:
       raise ValueError(f'Duplicate {kind} {name!r}.')
+    seen.add(name)
 
 
 def check_learnable(automaton: Automaton) -> None:
@@ -72,13 +85,19 @@ def check_learnable(automaton: Automaton) -> None:
 
   That is, if the language has no string of one symbol or more, or all of them.
   """
-  reached = set(automaton.transitions[automaton.start].tolist())
-  while True:
-    more = reached.union(*(automaton.transitions[q].tolist() for q in reached))
-    if more == reached:
-      break
-    reached = more
-  answers = {bool(automaton.accepting[q]) for q in reached}
+  rows = automaton.transitions.tolist()
+  reached = list(dict.fromkeys(rows[automaton.start]))
+  is_met = set(reached)
+  for state in reached:  # Grows while new states are met.
+    new = [q for q in dict.fromkeys(rows[state]) if q not in is_met]
+    is_met.update(new)
+    reached += new
+  answers = set(automaton.outputs[reached].tolist())
+  if len(answers) == 1 and automaton.num_classes > 2:
+    raise ValueError(
+      'There is nothing to learn: every string of one symbol or more has the'
+      f' answer {answers.pop()}.'
+    )
   if len(answers) == 1:
     which = 'every' if answers.pop() else 'no'
     raise ValueError(
@@ -87,8 +106,15 @@ def check_learnable(automaton: Automaton) -> None:
     )
 
 
+# Most states of an automaton whose maps are composed.
+_MAX_COMPOSED = 256
+
+
 def final_states(automaton: Automaton, tokens: jax.Array) -> jax.Array:
   """Returns the state after each string, by maps composed as a tree.
+
+  A map is as large as the automaton: where that is many states, strings are
+  read symbol by symbol.
 
   Args:
     automaton: With Q states.
@@ -97,7 +123,9 @@ def final_states(automaton: Automaton, tokens: jax.Array) -> jax.Array:
   Returns:
     States, int32 [B].
   """
-  num_states = len(automaton.accepting)
+  num_states = len(automaton.outputs)
+  if num_states > _MAX_COMPOSED:
+    return _read_by_symbol(automaton, tokens)
   # Maps are most of the memory that long strings need.
   dtype = np.int8 if num_states <= 128 else np.int32
   identity_Q = np.arange(num_states, dtype=dtype)
@@ -113,3 +141,15 @@ def final_states(automaton: Automaton, tokens: jax.Array) -> jax.Array:
     compose, map_of_token[tokens - task.NO_SYMBOL], identity_Q
   )
   return whole_BxQ[:, automaton.start].astype(jnp.int32)
+
+
+def _read_by_symbol(automaton: Automaton, tokens: jax.Array) -> jax.Array:
+  """Returns what `final_states` does, in W steps."""
+  transitions = jnp.asarray(automaton.transitions)
+
+  def step(state_B, token_B):
+    after_B = transitions[state_B, token_B]
+    return jnp.where(token_B == task.NO_SYMBOL, state_B, after_B), None
+
+  start_B = jnp.full(tokens.shape[0], automaton.start, jnp.int32)
+  return jax.lax.scan(step, start_B, jnp.asarray(tokens).T)[0]

@@ -17,8 +17,9 @@ class AutomatonTask(regular_task.RegularTask):
   Membership answers 1 if it is in the language, else 0. Half of a batch (the
   rows of even index) is uniform over the strings of its length in the language,
   half uniform over those outside; a length that has one of them only fills the
-  whole batch with it. The state's answer is its number, and strings are
-  uniform over all.
+  whole batch with it. An automaton of more than two answers is asked for them:
+  its classes take turns, from the last to the first. The state's answer is its
+  number, and strings are uniform over all.
 
   Examples, for the automaton of (ab)*:
     a b a b -> 1
@@ -43,7 +44,7 @@ class AutomatonTask(regular_task.RegularTask):
       )
     if target == 'membership':
       automaton_lib.check_learnable(automaton)
-    elif len(automaton.accepting) == 1:
+    elif len(automaton.outputs) == 1:
       raise ValueError(
         'There is nothing to learn: the automaton has a single state.'
       )
@@ -59,8 +60,8 @@ class AutomatonTask(regular_task.RegularTask):
   def output_size(self) -> int:
     """See base class."""
     if self._target == 'membership':
-      return 2
-    return len(self.automaton.accepting)
+      return self.automaton.num_classes
+    return len(self.automaton.outputs)
 
   @property
   def input_symbols(self) -> Sequence[str]:
@@ -72,17 +73,19 @@ class AutomatonTask(regular_task.RegularTask):
     """See base class."""
     a = self.automaton
     is_state = self._target == 'state'
-    outputs = np.arange(len(a.accepting)) if is_state else a.accepting
+    outputs = np.arange(len(a.outputs)) if is_state else a.outputs
     return regular_task.make_machine(a.transitions, a.start, outputs)
 
   def wanted_classes(
     self, batch_size: int, length: int | jax.Array, width: int
   ) -> jax.Array:
-    """Returns which strings of a batch are in the language, bool [B]."""
+    """Returns the answer that each string of a batch has, int32 [B]."""
     _, exists = random_walk.uniform_walk(self.automaton, width)
-    has_negatives, has_positives = jnp.asarray(exists)[:, length]
-    is_even = jnp.arange(batch_size) % 2 == 0
-    return jnp.where(has_negatives, is_even, True) & has_positives
+    exists_K = jnp.asarray(exists)[:, length]
+    # The classes of this length, the last first, and then the others.
+    by_turn_K = jnp.argsort(~exists_K[::-1])
+    turn_B = jnp.arange(batch_size) % exists_K.sum()
+    return len(exists) - 1 - by_turn_K[turn_B].astype(jnp.int32)
 
   def sample_tokens(self, rng, batch_size, length, width):
     """See base class."""
@@ -91,10 +94,13 @@ class AutomatonTask(regular_task.RegularTask):
         rng, batch_size, length, width, self.input_size
       )
     automaton = self.automaton
-    num_states = len(automaton.accepting)
+    num_states = len(automaton.outputs)
     thresholds, _ = random_walk.uniform_walk(automaton, width)
     transitions = np.concatenate(
-      [automaton.transitions, automaton.transitions + num_states]
+      [
+        automaton.transitions + num_states * k
+        for k in range(automaton.num_classes)
+      ]
     )
     wanted_B = self.wanted_classes(batch_size, length, width)
     start_B = automaton.start + num_states * wanted_B
@@ -107,4 +113,4 @@ class AutomatonTask(regular_task.RegularTask):
     states_B = automaton_lib.final_states(self.automaton, tokens)
     if self._target == 'state':
       return states_B
-    return jnp.asarray(self.automaton.accepting, jnp.int32)[states_B]
+    return jnp.asarray(self.automaton.outputs)[states_B]

@@ -59,7 +59,7 @@ class Language(automaton_task.AutomatonTask):
       self.paper_positives(paper_rng, batch_size, length, width), length
     )
     wanted_B = self.wanted_classes(batch_size, length, width)
-    return jnp.where(wanted_B[:, None], positives, uniform)
+    return jnp.where(wanted_B[:, None] == 1, positives, uniform)
 
 
 def _right_align_from_start(

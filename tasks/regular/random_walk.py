@@ -1,6 +1,7 @@
 """Random walks on automata, whose strings are exactly uniform over a language.
 
-Letters: B batch, W padded width, Q states, V symbols, S states of a walk.
+Letters: B batch, W padded width, Q states, V symbols, K classes, S states of a
+walk.
 """
 
 import functools
@@ -14,6 +15,9 @@ from tasks.regular import automaton as automaton_lib
 
 # Probabilities of a walk are whole multiples of 2^-31.
 _PROBABILITY_BITS = 31
+
+# Entries of a table of probabilities, in double precision.
+_MAX_ENTRIES = 2**29
 
 
 def sample_walks(
@@ -82,21 +86,34 @@ def uniform_walk(
   precision: 2^10000 overflows, and scaled numbers underflow.
 
   Returns:
-    Thresholds for `sample_walks`, [W, 2 Q, V - 1], of walks to strings outside
-    of the language (states 0 to Q - 1), and in it (states Q to 2 Q - 1).
-    Whether there is such a string, by class and length, bool [2, W + 1].
+    Thresholds for `sample_walks`, [W, K Q, V - 1], of walks to strings of class
+    0 (states 0 to Q - 1), of class 1 (states Q to 2 Q - 1), and so on.
+    Whether there is such a string, by class and length, bool [K, W + 1].
+
+  Raises:
+    ValueError: If that is more than memory has room for.
   """
-  is_end_2xQ = np.stack([~automaton.accepting, automaton.accepting])
-  num_states = is_end_2xQ.shape[1]
+  num_states, num_symbols = automaton.transitions.shape
+  num_entries = width * automaton.num_classes * num_states * num_symbols
+  if num_entries > _MAX_ENTRIES:
+    raise ValueError(
+      f'To draw strings of up to {width:,} symbols from the languages of an'
+      f' automaton of {num_states:,} states, {num_symbols:,} symbols and'
+      f' {automaton.num_classes:,} answers takes a table of {num_entries:,}'
+      f' probabilities; at most {_MAX_ENTRIES:,} are allowed. Take shorter'
+      ' strings, or --target=state.'
+    )
+  classes = np.arange(automaton.num_classes)
+  is_end_KxQ = automaton.outputs == classes[:, None]
   with np.errstate(divide='ignore', invalid='ignore'):
-    ways = [np.log(is_end_2xQ.astype(np.float64))]
+    ways = [np.log(is_end_KxQ.astype(np.float64))]
     for _ in range(width):
-      after_2xQxV = ways[-1][:, automaton.transitions]
-      ways.append(np.logaddexp.reduce(after_2xQxV, axis=-1))
+      after_KxQxV = ways[-1][:, automaton.transitions]
+      ways.append(np.logaddexp.reduce(after_KxQxV, axis=-1))
     ways = np.stack(ways)
-    after_Wx2xQxV = ways[:-1][:, :, automaton.transitions]
-    probabilities = np.exp(after_Wx2xQxV - ways[1:, :, :, None])
+    after_WxKxQxV = ways[:-1][:, :, automaton.transitions]
+    probabilities = np.exp(after_WxKxQxV - ways[1:, :, :, None])
   # No way to go on: minus infinity less itself.
   probabilities = np.nan_to_num(probabilities, nan=0.0)
-  thresholds = _to_thresholds(probabilities).reshape(width, 2 * num_states, -1)
+  thresholds = _to_thresholds(probabilities).reshape(width, is_end_KxQ.size, -1)
   return thresholds, np.isfinite(ways[:, :, automaton.start]).T

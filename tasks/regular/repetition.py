@@ -26,7 +26,7 @@ def _repetition(repeated: str, alphabet: str) -> automaton_lib.Automaton:
 def _machine_with_b(repeated: str) -> regular_task.MooreMachine:
   """Returns the machine that knows the symbol b too, which is never sampled."""
   a = _repetition(repeated, 'ab')
-  return regular_task.make_machine(a.transitions, a.start, a.accepting)
+  return regular_task.make_machine(a.transitions, a.start, a.outputs)
 
 
 class AA(language.Language):

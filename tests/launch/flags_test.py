@@ -66,6 +66,7 @@ def _nested(depth):
 
 def test_what_cannot_be_is_one_line(tmp_path):
   (tmp_path / 'deep.json').write_text(_nested(10**5))
+  (tmp_path / 'twice.json').write_text('{"a": 1, "a": 2}')
   workdir = f'--workdir={tmp_path}/run'
   results = f'--results={tmp_path}/results'
   cases = {
@@ -83,7 +84,10 @@ def test_what_cannot_be_is_one_line(tmp_path):
     ('train', '--task_params={"a": 1, "a": 2}'): "key 'a' is given twice",
     ('train', '--task_params={"a": ' + '9' * 400 + '}'): 'than 18 digits',
     ('train', f'--automaton={tmp_path}/deep.json'): 'nested more than 64',
-    ('train', f'--automaton={tmp_path}/absent.json'): 'cannot read it: No su',
+    ('train', f'--automaton={tmp_path}/twice.json'): "key 'a' is given twice",
+    ('train', f'--automaton={tmp_path}/absent.json'): 'absent.json: No such',
+    ('train', '--minimize'): '--minimize is for --automaton',
+    ('train', '--regex=ab', '--alphabet=a,b'): "as --alphabet='ab'",
     ('train', f'--batch_size={2**63}'): 'batch_size must be at most',
     ('train', f'--seed={"9" * 4000}'): 'seed must be at most',
     ('train', f'--batch_size={"9" * 5000}'): 'flag --batch_size=999',

@@ -147,21 +147,34 @@ def test_no_space_left_is_one_line_and_nothing_half_written(tmp_path):
   assert 'score' in stdout
 
 
-def test_regex_and_automaton_from_the_command_line(tmp_path):
-  table = {
-    'alphabet': ['a', 'b'],
-    'states': ['even', 'odd'],
-    'start': 'even',
-    'accepting': ['odd'],
-    'transitions': {
-      'even': {'a': 'odd', 'b': 'even'},
-      'odd': {'a': 'even', 'b': 'odd'},
-    },
-  }
-  (tmp_path / 'odd.json').write_text(json.dumps(table))
-  flag = f'--automaton={tmp_path / "odd.json"}'
-  status, stdout, stderr = commands.run('describe', flag)
+def test_automata_from_the_command_line(tmp_path):
+  """An odd number of a's, with a state too many and no dead state."""
+  given = tmp_path / 'odd.att'
+  given.write_text(
+    '0 1 a a\n0 2 b b\n1 2 a a\n1 1 b b\n2 1 a a\n2 0 b b\n2 3 c c\n1\n'
+  )
+  converted = tmp_path / 'odd.dot'
+  status, _, stderr = commands.run(
+    'convert', f'--automaton={given}', '--minimize', f'--output={converted}'
+  )
   assert status == 0, stderr
+  assert stderr.splitlines() == [
+    f"{given}: 5 missing transitions lead to a sink, the new state 'sink',"
+    ' rejecting (with --target=state one more class).',
+    '--minimize leaves 3 of 5 states.',
+    f'{converted}: 3 states, 3 symbols.',
+  ]
+  converted.write_text(
+    ''.join(
+      line
+      for line in converted.read_text().splitlines(keepends=True)
+      if '"c"' not in line
+    )
+  )
+  flag = f'--automaton={converted}'
+  status, stdout, stderr = commands.run('describe', flag, '--minimize')
+  assert status == 0, stderr
+  assert '--minimize leaves 2 of 3 states.' in stderr
   examples = re.findall(r'^  ([ab]{10}) -> (\d)$', stdout, re.MULTILINE)
   assert len(examples) == 5
   for string, answer in examples:
@@ -172,6 +185,14 @@ def test_regex_and_automaton_from_the_command_line(tmp_path):
   )
   assert status == 0, stderr
   assert 'score' in stdout
+  stored = json.loads((workdir / 'config.json').read_text())
+  assert set(stored['experiment']['automaton']) == {
+    'alphabet',
+    'states',
+    'start',
+    'accepting',
+    'transitions',
+  }
 
 
 def test_compile_writes_a_workdir_that_evaluates_to_one(tmp_path):

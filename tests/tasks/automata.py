@@ -1,8 +1,23 @@
-"""Automata to test with, run one symbol at a time."""
+"""Automata to test with, run one symbol at a time, and their files."""
 
 from hypothesis import strategies as st
 
+from tasks.automata import fields as fields_lib
+from tasks.automata import reading
 from tasks.regular import automaton as automaton_lib
+
+# An odd number of a's.
+FIELDS = {
+  'alphabet': ['a', 'b'],
+  'states': ['even', 'odd'],
+  'start': 'even',
+  'accepting': ['odd'],
+  'transitions': {
+    'even': {'a': 'odd', 'b': 'even'},
+    'odd': {'a': 'even', 'b': 'odd'},
+  },
+}
+OUTPUTS = {'even': '10', 'odd': '9'}
 
 
 @st.composite
@@ -29,3 +44,19 @@ def run(automaton, symbols, state=None):
 
 def accepts(automaton, symbols):
   return bool(automaton.accepting[run(automaton, symbols)])
+
+
+def read_text(folder, name, text):
+  path = folder / name
+  path.write_bytes(text if isinstance(text, bytes) else text.encode())
+  return reading.read(path)
+
+
+def language(fields, length=6):
+  """Returns the answers to all strings of at most a length, as a list."""
+  automaton = fields_lib.to_automaton(fields)
+  states, answers = [automaton.start], []
+  for _ in range(length):
+    answers += automaton.outputs[states].tolist()
+    states = automaton.transitions[states].ravel()
+  return answers

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tasks.automata import regex
 from tasks.regular import automaton as automaton_lib
 from tasks.regular import (
-  automaton_reading,
   automaton_task,
   cycle_navigation,
   random_walk,
@@ -40,10 +40,10 @@ AUTOMATA = {
   **{f'random{seed}': random_automaton(seed) for seed in range(3)},
   'random3': random_automaton(3, num_symbols=3),
   # An a at odd lengths: positives are one string or half of all.
-  'unbalanced': automaton_reading.from_regex('((a|b)(a|b))*|a*', 'ab'),
-  'one_b': automaton_reading.from_regex('a*ba*', 'ab'),
-  'one_symbol': automaton_reading.from_regex('(aaa)*', 'a'),
-  'finite': automaton_reading.from_regex('ab|ba|aba', 'ab'),
+  'unbalanced': regex.from_regex('((a|b)(a|b))*|a*', 'ab'),
+  'one_b': regex.from_regex('a*ba*', 'ab'),
+  'one_symbol': regex.from_regex('(aaa)*', 'a'),
+  'finite': regex.from_regex('ab|ba|aba', 'ab'),
 }
 
 
@@ -69,7 +69,8 @@ class TestArguments:
       (('ab', [[0, -1]], 0, [True]), 'State -1 is not in'),
       (('ab', [[0, 0]], 1, [True]), 'State 1 is not in'),
       (('ab', [[0], [0]], 0, [True]), 'transitions must have shape'),
-      (('ab', [[0, 0]], 0, [True, False]), 'accepting must have shape'),
+      (('ab', [[0, 0]], 0, [True, False]), 'outputs must have shape'),
+      (('ab', [[0, 0]], 0, [-1]), 'classes from 0, got -1'),
       (('aa', [[0, 0]], 0, [True]), "Duplicate symbol 'a'"),
       (('', [[]], 0, [True]), 'at least one symbol'),
     ],
@@ -89,8 +90,9 @@ class TestRunning:
     assert states.dtype == np.int32
     assert states.tolist() == [automata.run(automaton, s) for s in strings]
 
-  # 128 states are the most whose maps are stored in a byte.
-  @pytest.mark.parametrize('num_states', [1, 128, 129, 300])
+  # 128 states are the most whose maps are stored in a byte, 256 the most that
+  # have maps.
+  @pytest.mark.parametrize('num_states', [1, 128, 129, 256, 257])
   def test_any_number_of_states(self, num_states):
     automaton = random_automaton(num_states, num_states, num_symbols=3)
     tokens = np.random.default_rng(0).integers(3, size=(20, 13))
@@ -103,7 +105,7 @@ class TestRunning:
       '-0+',
       np.stack([(place + step) % 5 for step in (-1, 0, 1)], axis=-1),
       start=0,
-      accepting=place == 0,
+      outputs=place == 0,
     )
     task = automaton_task.AutomatonTask(cycle, target='state')
     original = cycle_navigation.CycleNavigation()
@@ -141,6 +143,32 @@ class TestSampling:
             map(tuple, tokens[answers == answer].tolist()),
             checks.uniform_over(strings[answer]),
           )
+
+  def test_many_classes_take_turns(self):
+    # Answers 0 to 3, of which 2 is at no even length and 3 is reached never.
+    automaton = automaton_lib.Automaton(
+      'ab', [[1, 1], [0, 2], [1, 1], [3, 3]], 0, [0, 2, 1, 3]
+    )
+    task = automaton_task.AutomatonTask(automaton)
+    assert task.output_size == 4
+    assert task.machine.outputs.tolist() == [0, 2, 1, 3]
+    for length, classes in ((1, [2]), (2, [1, 0]), (4, [1, 0])):
+      tokens, answers = sample(task, length, length, 10, 4096)
+      assert answers[:4].tolist() == (classes * 4)[:4]
+      strings = {c: [] for c in classes}
+      for string in itertools.product(range(2), repeat=length):
+        state = automata.run(automaton, string)
+        strings[int(automaton.outputs[state])].append(string)
+      for c in classes:
+        checks.assert_fits(
+          map(tuple, tokens[answers == c].tolist()),
+          checks.uniform_over(strings[c]),
+        )
+    checks.assert_independent_of_width(task, 4, width=10)
+    with pytest.raises(ValueError, match='has the answer 2'):
+      automaton_task.AutomatonTask(
+        automaton_lib.Automaton('a', [[0], [1], [1]], 0, [2, 1, 0])
+      )
 
   @pytest.mark.parametrize('name', AUTOMATA)
   def test_probabilities_are_exact_at_any_length(self, name):
@@ -186,6 +214,10 @@ class TestSampling:
     task = automaton_task.AutomatonTask(AUTOMATA['random3'], target)
     for length in (1, 7):
       checks.assert_independent_of_width(task, length, width=10)
+
+  def test_a_table_that_does_not_fit_is_refused(self):
+    with pytest.raises(ValueError, match='a table of 4,000,000,000 prob'):
+      random_walk.uniform_walk(random_automaton(0, num_states=1000), 1_000_000)
 
   def test_keys_matter(self):
     task = automaton_task.AutomatonTask(AUTOMATA['random3'])

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from experiments.formal import registries
+from tasks.automata import regex
 from tasks.regular import (
-  automaton_reading,
   automaton_task,
   modular_arithmetic,
   regular_task,
 )
 from tests.tasks import checks
 
-_REGEX = automaton_reading.from_regex('(01|10)*', '01')
+_REGEX = regex.from_regex('(01|10)*', '01')
 TASKS = {
   **{
     name: builder()
