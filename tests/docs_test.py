@@ -256,8 +256,8 @@ _TINY_LM = (
 # What is run with further flags, so that it takes seconds; the last pattern
 # that fits counts.
 _SHORTER = {
-  '-m launch.train *': '--training_steps=50 --max_range_test_length=60'
-  ' --range_test_batch_size=16',
+  '-m launch.train *': '--training_steps=20 --batch_size=16'
+  ' --max_range_test_length=60 --range_test_batch_size=16',
   '-m launch.train --training_steps=*': '--max_range_test_length=60',
   '-m launch.train --training_steps=5000 *': '--training_steps=2000'
   ' --max_range_test_length=60',
