@@ -264,7 +264,7 @@ _SHORTER = {
   '-m launch.train *cycle_navigation --training_steps=5000 *': (
     '--training_steps=3000 --max_range_test_length=60'
   ),
-  '-m launch.evaluate *': '--range_test_batch_size=16',
+  '-m launch.evaluate *--output_dir=*': '--range_test_batch_size=16',
   '-m launch.sweep --preset=table1*': '--tasks=d_2 --models=rnn --seeds=0'
   ' --learning_rates=1e-4 --training_steps=2',
   '-m launch.sweep_lm *=tiny --data*': '--models=regular_gpt_4_2'
