@@ -9,7 +9,7 @@ from experiments.sweeps import numbers, page, results, tables
 
 NAME = 'report'
 
-# README's table is what stands between these two lines.
+# The table of docs/results.md is what stands between these two lines.
 BEGIN = '<!-- results: written by launch.report -->'
 END = '<!-- results end -->'
 

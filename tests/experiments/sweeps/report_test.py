@@ -481,9 +481,9 @@ def test_readme_without_markers_is_refused_and_kept(folder, tmp_path):
     assert readme.read_text() == text
 
 
-def test_readme_of_the_repository_shows_its_results():
+def test_the_repository_shows_its_results():
   tables = numbers.tables(
     results.load_all(str(_REPOSITORY / results_lib.FOLDER))
   )
-  text = (_REPOSITORY / 'README.md').read_text()
+  text = (_REPOSITORY / 'docs' / 'results.md').read_text()
   assert _between(text).strip() == sweep_report.markdown(tables).strip()
