@@ -159,6 +159,12 @@ def start_together(number, command, *flags, each=None):
   ]
 
 
+def with_devices(number):
+  """Returns XLA's flags, with which the CPU passes for so many devices."""
+  count = f'--xla_force_host_platform_device_count={number}'
+  return f'{os.environ["XLA_FLAGS"]} {count}'
+
+
 def last_line(text):
   return text.strip().splitlines()[-1]
 
