@@ -4,15 +4,16 @@ import gc
 import os
 import tempfile
 
+from tests import xla_flags
+
 # Inherited by the subprocesses that some tests start. Results do not depend on
 # these beyond rounding; the fusion emitters take two thirds of the time.
-os.environ['XLA_FLAGS'] = ' '.join(
-  [
-    os.environ.get('XLA_FLAGS', ''),
-    '--xla_backend_optimization_level=0',
-    '--xla_cpu_use_fusion_emitters=false',
-    '--xla_cpu_parallel_codegen_split_count=1',
-  ]
+os.environ['XLA_FLAGS'] = xla_flags.with_known(
+  {
+    'xla_backend_optimization_level': 0,
+    'xla_cpu_use_fusion_emitters': False,
+    'xla_cpu_parallel_codegen_split_count': 1,
+  }
 )
 os.environ['JAX_PLATFORMS'] = 'cpu'
 os.environ.setdefault(

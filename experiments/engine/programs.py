@@ -1,7 +1,8 @@
 """Compiled programs, one a bucket width."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import concurrent.futures
+import functools
 import threading
 from typing import Any
 
@@ -18,6 +19,30 @@ _COMPILER_OPTIONS = {
     'xla_gpu_command_buffer_scheduling_mode': 'CONCURRENT',
   }
 }
+
+
+def known_options(options: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns those of XLA's options that the installed version takes.
+
+  Args:
+    options: As `jax.stages.Lowered.compile` takes them. An unknown one would be
+      an error there, and the end of the process in the variable XLA_FLAGS.
+  """
+  program = jax.jit(lambda: 0).lower()
+
+  def is_known(option):
+    try:
+      program.compile(dict([option]))
+    except jax.errors.JaxRuntimeError:
+      return False
+    return True
+
+  return dict(filter(is_known, options.items()))
+
+
+@functools.cache
+def _compiler_options() -> dict[str, Any]:
+  return known_options(_COMPILER_OPTIONS.get(jax.default_backend(), {}))
 
 
 class Programs:
@@ -70,7 +95,7 @@ class Programs:
     # Python traces one at a time; taking turns, the first is done early.
     with self._tracing:
       lowered = jax.jit(self._make(width), **self._jit_options).lower(*args)
-    program = lowered.compile(_COMPILER_OPTIONS.get(jax.default_backend()))
+    program = lowered.compile(_compiler_options())
     estimates.check_program(
       f'{self._what} of strings of up to {width} symbols', program
     )

@@ -5,6 +5,7 @@ map's, C chunk size, H heads, D width, U hidden units.
 """
 
 from collections.abc import Sequence
+import functools
 import operator
 
 import chex
@@ -172,6 +173,7 @@ def _config(
   )
 
 
+@functools.cache
 def num_parameters(config: config_lib.RegularGPTConfig) -> int:
   """Returns how many parameters a model has, before it is made."""
   tokens = jax.ShapeDtypeStruct((1, 1), int)

@@ -1,19 +1,126 @@
-"""Commands as a user runs them, in processes of their own."""
+"""Commands as a user runs them, in processes of their own.
 
-import json
+Importing takes a process two seconds. So one process imports what the commands
+do and runs none; each command is a fork of it, and ends as any other does.
+"""
+
+import atexit
+import multiprocessing
+import os
 import pathlib
+import runpy
 import socket
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
+_FORKS = multiprocessing.get_context('forkserver')
+_FORKS.set_forkserver_preload(
+  [
+    'haiku',
+    'matplotlib.pyplot',
+    'experiments.analysis',
+    'experiments.formal.run',
+    'experiments.language.sweep',
+    'experiments.sweeps.report',
+    'experiments.sweeps.sweep',
+    'experiments.text.preparation',
+  ]
+)
+
+
+def _main(module, flags, environment, stdout, stderr):
+  """Does as `python -m module` would, to the end of the process."""
+  os.environ.clear()
+  os.environ.update(environment)
+  os.chdir(REPOSITORY)
+  for number, path in ((0, os.devnull), (1, stdout), (2, stderr)):
+    os.dup2(os.open(path, os.O_RDWR), number)
+  sys.stdin, sys.stdout, sys.stderr = open(0), open(1, 'w'), open(2, 'w')  # noqa: SIM115
+  sys.argv = [module, *flags]
+  status = 0
+  try:
+    runpy.run_module(module, run_name='__main__', alter_sys=True)
+  except SystemExit as end:
+    status = end.code or 0
+  except BaseException:
+    sys.excepthook(*sys.exc_info())
+    status = 1
+  threading._shutdown()
+  atexit._run_exitfuncs()
+  sys.stdout.flush()
+  sys.stderr.flush()
+  os._exit(status)
+
+
+class _Command:
+  """A fork that runs a command, as a `subprocess.Popen`."""
+
+  def __init__(self, module, flags):
+    self._folder = tempfile.TemporaryDirectory()
+    self._paths = [
+      pathlib.Path(self._folder.name, name) for name in ('stdout', 'stderr')
+    ]
+    for path in self._paths:
+      path.touch()
+    self._process = _FORKS.Process(
+      target=_main,
+      args=(module, flags, dict(os.environ), *map(str, self._paths)),
+    )
+    self._process.start()
+    self.pid = self._process.pid
+
+  @property
+  def returncode(self):
+    return self._process.exitcode
+
+  def poll(self):
+    return self._process.exitcode
+
+  def wait(self, timeout=None):
+    self._process.join(timeout)
+    if self.returncode is None:
+      raise subprocess.TimeoutExpired(self._process.name, timeout)
+    return self.returncode
+
+  def communicate(self, timeout=None):
+    self.wait(timeout)
+    return tuple(path.read_text() for path in self._paths)
+
+  def send_signal(self, number):
+    if self.poll() is None:
+      os.kill(self.pid, number)
+
+  def terminate(self):
+    self._process.terminate()
+
+  def kill(self):
+    self._process.kill()
+
+
+@atexit.register
+def _end_all():
+  """Else a process that a failed test left would be waited for."""
+  for process in multiprocessing.active_children():
+    process.kill()
 
 
 def start(command, *flags, **kwargs):
-  """Starts `python -m launch.<command>`."""
+  """Starts `python -m launch.<command>`.
+
+  Args:
+    command: Name of the module.
+    *flags: Of the command.
+    **kwargs: Of `subprocess.Popen`, for a process that is no fork.
+  """
+  module = f'launch.{command}'
+  if not kwargs:
+    return _Command(module, flags)
   return subprocess.Popen(
-    [sys.executable, '-m', f'launch.{command}', *flags],
+    [sys.executable, '-m', module, *flags],
     cwd=REPOSITORY,
     stdout=subprocess.PIPE,
     stderr=subprocess.PIPE,
@@ -27,46 +134,6 @@ def run(command, *flags, **kwargs):
   process = start(command, *flags, **kwargs)
   stdout, stderr = process.communicate(timeout=300)
   return process.returncode, stdout, stderr
-
-
-# Imports what all commands import, then forks for each.
-_RUN_EACH = """
-import json, os, runpy, sys, tempfile
-from launch import flag_lib
-from experiments.formal import run
-for name, *flags in json.load(sys.stdin):
-  with tempfile.TemporaryFile('w+') as out, tempfile.TemporaryFile('w+') as err:
-    if not (child := os.fork()):
-      os.dup2(out.fileno(), 1), os.dup2(err.fileno(), 2)
-      sys.argv, status = [name, *flags], 0
-      try:
-        runpy.run_module(f'launch.{name}', run_name='__main__', alter_sys=True)
-      except SystemExit as error:
-        status = error.code
-      sys.stdout.flush(), sys.stderr.flush()
-      os._exit(status or 0)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    out.seek(0), err.seek(0)
-    print(json.dumps((status, out.read(), err.read())), flush=True)
-"""
-
-
-def run_each(*commands):
-  """Returns what `run` does, of many commands that do nothing or fail soon.
-
-  Args:
-    *commands: Each a command and its flags.
-  """
-  output = subprocess.run(
-    [sys.executable, '-c', _RUN_EACH],
-    input=json.dumps(commands),
-    cwd=REPOSITORY,
-    stdout=subprocess.PIPE,
-    text=True,
-    check=True,
-    timeout=300,
-  ).stdout
-  return [json.loads(line) for line in output.splitlines()]
 
 
 def free_port():
@@ -90,6 +157,12 @@ def start_together(number, command, *flags, each=None):
     )
     for i in range(number)
   ]
+
+
+def with_devices(number):
+  """Returns XLA's flags, with which the CPU passes for so many devices."""
+  count = f'--xla_force_host_platform_device_count={number}'
+  return f'{os.environ["XLA_FLAGS"]} {count}'
 
 
 def last_line(text):

@@ -1,7 +1,6 @@
 """Language models as a user trains them: faults, devices and processes."""
 
 import json
-import os
 import signal
 
 import numpy as np
@@ -106,16 +105,14 @@ def test_what_an_evaluation_leaves(trained, evaluated):
   assert (trained / 'perplexity.png').read_bytes().startswith(b'\x89PNG')
 
 
-def test_two_processes_of_four_devices_equal_one(data_dir, trained, tmp_path):
+def test_two_processes_of_four_devices_equal_one(
+  data_dir, trained, tmp_path, monkeypatch
+):
   """Losses to 1e-4, with the parameters divided among four devices."""
-  flags = os.environ['XLA_FLAGS']
-  os.environ['XLA_FLAGS'] += ' --xla_force_host_platform_device_count=4'
-  try:
-    processes = commands.start_together(
-      2, 'train_lm', *_flags(data_dir, tmp_path), '--fsdp=4'
-    )
-  finally:
-    os.environ['XLA_FLAGS'] = flags
+  monkeypatch.setenv('XLA_FLAGS', commands.with_devices(4))
+  processes = commands.start_together(
+    2, 'train_lm', *_flags(data_dir, tmp_path), '--fsdp=4'
+  )
   ends = [process.communicate(timeout=300) for process in processes]
   assert [p.returncode for p in processes] == [0, 0], ends
   for found, expected in zip(

@@ -20,7 +20,7 @@ _TINY = (
   '--max_range_test_length=9',
   '--range_test_batch_size=4',
 )
-_LONG = (*_TINY, '--training_steps=3000', '--checkpoint_every=100')
+_LONG = (*_TINY, '--training_steps=1000', '--checkpoint_every=100')
 
 
 def _results(workdir):

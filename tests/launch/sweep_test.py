@@ -16,14 +16,14 @@ from tests.launch import commands
 _CELL = (
   '--preset=smoke',
   '--tasks=even_pairs',
-  '--models=regular_gpt_c2',
+  '--models=regular_gpt_c3',
 )
 # One that compiles faster, to be disturbed.
 _LONG = (
   '--preset=smoke',
   '--tasks=even_pairs',
   '--models=rnn',
-  '--training_steps=200',
+  '--training_steps=80',
 )
 _FOLDER = 'cells/even_pairs/rnn'
 
@@ -74,7 +74,7 @@ def _assert_identical(result, expected):
 
 
 def test_eight_devices_equal_one(one_device, tmp_path, monkeypatch):
-  monkeypatch.setenv('XLA_FLAGS', '--xla_force_host_platform_device_count=8')
+  monkeypatch.setenv('XLA_FLAGS', commands.with_devices(8))
   status, _, stderr = commands.run('sweep', *_CELL, f'--workdir={tmp_path}')
   assert status == 0, stderr
   result = _result(tmp_path)
@@ -182,7 +182,7 @@ def test_processes_that_cannot_be(tmp_path):
 
 def test_processes_that_do_not_come_are_not_waited_for_for_ever():
   code = (
-    'from experiments import devices\n'
+    'from experiments.engine import devices\n'
     'devices._JOIN_TIMEOUT_S = 1\n'
     f'devices.join("127.0.0.1:{commands.free_port()}", 2, 0)\n'
   )
