@@ -15,6 +15,7 @@ import pytest
 from regulargpt_jax import config as config_lib
 from regulargpt_jax import depth
 from regulargpt_jax import model as model_lib
+from tests.regulargpt_jax import numpy_oracle
 
 # Preset, chunk size, thickness, longest string, symbols, extra levels.
 _SHAPES = [
@@ -90,6 +91,7 @@ def _assert_close(actual, expected, tolerance=1e-5):
 
 @pytest.mark.parametrize('shape', _SHAPES, ids=str)
 def test_paths_agree_padded_or_not(shape):
+  """With NumPy on bare strings, and with each other in their gradients."""
   preset, chunk_size, thickness, longest, vocab_size, extra = shape
   model, params = _model(preset, chunk_size, thickness, vocab_size)
   lengths = range(1, longest + 1)
@@ -108,11 +110,10 @@ def test_paths_agree_padded_or_not(shape):
   for leaf in jax.tree.leaves(gradients['reference']):
     assert jnp.abs(leaf).max() > 0
 
-  # The oracle on the bare string.
-  length = chunk_size + 1
-  alone = tokens[length - 1 : length, -length:]
-  expected = _last_logits(model, params, alone, 'reference', extra)
-  _assert_close(logits['reduce'][length - 1], expected[0])
+  for length in {1, 2, chunk_size, chunk_size + 1, longest}:
+    string = tokens[length - 1, -length:]
+    expected = numpy_oracle.regular_gpt(params, model.config, string, extra)
+    _assert_close(logits['reference'][length - 1, -length:], expected)
 
 
 def test_depth_is_each_strings_own():
