@@ -6,6 +6,7 @@ and without a line of the code under test. Parameters are read by name.
 Letters: D width, H heads, d head size, S what a position sees.
 """
 
+import jax
 import numpy as np
 
 
@@ -14,6 +15,25 @@ def as_float64(tree):
   if hasattr(tree, 'items'):
     return {name: as_float64(value) for name, value in tree.items()}
   return np.asarray(tree, np.float64)
+
+
+def slopes(f, params, gradient):
+  """Returns the slope of f in a random direction: measured, by a gradient.
+
+  Args:
+    f: From parameters, in float64, to a number.
+    params: Where.
+    gradient: What is said to be the gradient of f there.
+  """
+  params, gradient = as_float64(params), as_float64(gradient)
+  rng = np.random.default_rng(0)
+  direction = jax.tree.map(lambda x: rng.normal(size=x.shape), params)
+
+  def moved(step):
+    return f(jax.tree.map(lambda x, d: x + step * d, params, direction))
+
+  by_gradient = jax.tree.map(lambda g, d: (g * d).sum(), gradient, direction)
+  return (moved(1e-7) - moved(-1e-7)) / 2e-7, sum(jax.tree.leaves(by_gradient))
 
 
 def softmax(logits):
