@@ -277,6 +277,24 @@ def test_dropout_is_seeded_and_off_by_default():
   _assert_close(reduce, _apply(model, params, tokens, 'scan')[:, -1])
 
 
+def test_dropout_is_on_embeddings_and_on_both_sublayers():
+  """Where all of them are dropped, only the readout is left."""
+  model, params = _model('language', 2, 1, 3, dropout_rate=1 - 1e-7)
+  last = numpy_oracle.as_float64(params)['params']
+  expected = last['final_norm']['bias'] @ last['embedding'].T
+
+  @jax.jit
+  def logits(params):
+    tokens, rngs = jnp.array([[0, 1]]), {'dropout': jax.random.key(0)}
+    return [
+      model.apply(params, tokens, path, rngs=rngs).reshape(-1, 3)
+      for path in model_lib.PATHS
+    ]
+
+  for actual in logits(params):
+    _assert_close(actual, np.broadcast_to(expected, actual.shape))
+
+
 @pytest.mark.parametrize('path', model_lib.PATHS)
 def test_bfloat16_is_close_and_parameters_stay_float32(path):
   exact, params = _model('benchmark', 2, 1, 2)
