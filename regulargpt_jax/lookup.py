@@ -33,7 +33,7 @@ def _forward(table_SxD, index):
 def _backward(residuals, grad):
   table_SxD, index = residuals
   num_rows, dim = table_SxD.shape
-  index_N, grad_NxD = index.reshape(-1), grad.reshape(-1, dim)
+  index_N, grad_NxD = jnp.asarray(index).reshape(-1), grad.reshape(-1, dim)
   if num_rows > MAX_ONE_HOT_ROWS:
     return _sum_by_row(table_SxD, index_N, grad_NxD), None
   one_hot_NxS = jax.nn.one_hot(index_N, num_rows, dtype=jnp.float32)

@@ -1,9 +1,7 @@
 """Tests of the baselines and of the wrappers around them."""
 
-import collections
 import dataclasses
 import functools
-import itertools
 
 import haiku as hk
 import jax
@@ -22,6 +20,7 @@ from regulargpt_jax.baselines import (
   transformer,
   wrappers,
 )
+from tests.regulargpt_jax import numpy_baselines
 
 ENCODINGS = list(positional_encodings.PositionalEncodings)
 V, O = 3, 4  # Input and output classes.
@@ -226,6 +225,53 @@ def test_models_return_the_last_output():
     )
 
 
+# ---------------------------------------------------------------- the papers
+
+
+@pytest.mark.parametrize('name', RNN_PARAMS)
+def test_recurrent_models_are_those_of_the_papers(name):
+  f = hk.transform(_make(name))
+  x = _strings([4], 4)
+  params = _init(f, x)
+  expected = numpy_baselines.recurrent(
+    params, name, np.asarray(x[0]), hidden_size=3, **RNN_PARAMS[name]
+  )
+  np.testing.assert_allclose(_apply(f, params, x)[0], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize('encodings', ENCODINGS)
+def test_transformers_are_those_of_the_papers(encodings):
+  """A head is neither D / H wide, nor as wide as there are heads."""
+  hyperparameters = {
+    'embedding_dim': 6,
+    'num_heads': 2,
+    'num_hiddens_per_head': 4,
+    'num_layers': 1,
+    'widening_factor': 2,
+    'max_time': 30,
+    'positional_encodings': encodings,
+  }
+  x, y = _strings([3], 3), _strings([4], 4, O)
+  string, target = np.asarray(x[0]), np.asarray(y[0])
+  for fields in ({'causal_masking': True}, {'attention_window': 3}):
+    fields = hyperparameters | fields
+    f = hk.transform(transformer.make_transformer_encoder(O, True, **fields))
+    params = _init(f, x)
+    is_causal = fields.pop('causal_masking', False)
+    expected = numpy_baselines.encoder(
+      params, transformer.TransformerConfig(**fields), string, is_causal
+    )
+    actual = f.apply(params, None, x)[0]
+    np.testing.assert_allclose(actual, expected, atol=1e-5)
+  f = hk.transform(transformer.make_transformer(O, True, **hyperparameters))
+  params = _init(f, x, y)
+  expected = numpy_baselines.encoder_decoder(
+    params, transformer.TransformerConfig(**hyperparameters), string, target
+  )
+  actual = f.apply(params, None, x, y)[0]
+  np.testing.assert_allclose(actual, expected, atol=1e-5)
+
+
 # ---------------------------------------------------------------- recurrent
 
 
@@ -243,24 +289,6 @@ def test_gradients_match_finite_differences(name, params):
     assert all(p.dtype == jnp.float64 for p in jax.tree.leaves(params))
     loss = jax.jit(lambda p: jnp.sum(f.apply(p, None, x)[:, 1:] ** 2))
     test_util.check_grads(loss, (params,), order=1, modes=['rev'], eps=1e-6)
-
-
-@pytest.mark.parametrize('core', [hk.VanillaRNN, hk.LSTM])
-def test_rnn_is_its_core_step_by_step(core):
-  x = _strings([4, 4], 4)
-  model = hk.transform(rnn.make_rnn(O, core, True, hidden_size=5))
-  params = _init(model, x)
-
-  cell = hk.transform(lambda x, s: core(5)(x, s))
-  core_params = {k: v for k, v in params.items() if k != 'readout'}
-  state = hk.transform(lambda: core(5).initial_state(2)).apply({}, None)
-  readout = params['readout']
-  for t, logits in enumerate(
-    np.moveaxis(np.asarray(_apply(model, params, x)), 1, 0)
-  ):
-    output, state = cell.apply(core_params, None, x[:, t], state)
-    expected = jax.nn.relu(output) @ readout['w'] + readout['b']
-    np.testing.assert_allclose(logits, expected, atol=1e-5)
 
 
 def test_input_windows_are_counted_from_the_end():
@@ -322,22 +350,6 @@ def test_stack_pushes_pops_and_stays():
     np.testing.assert_array_equal(stack[0, :, :, 0], expected)
 
 
-def test_stacks_choose_actions_independently():
-  """Each stack's action weights are a distribution, so a push keeps mass."""
-  core = functools.partial(
-    stack_rnn.StackRNNCore, stack_cell_size=1, n_stacks=2, hidden_size=2
-  )
-  f = hk.transform(lambda x: core()(x, core().initial_state(1)))
-  params = _init(f, jnp.ones((1, V)))
-  params['stack_rnn_core/action']['b'] = jnp.array(
-    [50.0, 0.0, 0.0, 50.0, 0.0, 0.0]
-  )
-  params['stack_rnn_core/value']['b'] = jnp.array([2.0, 3.0])
-  params['stack_rnn_core/value']['w'] = jnp.zeros((2, 2))
-  _, (stacks, _) = _jitted(f)(params, None, jnp.ones((1, V)))
-  np.testing.assert_allclose(stacks[0, :, 0, 0], [2.0, 3.0], rtol=1e-5)
-
-
 @pytest.mark.parametrize('action', range(5))
 def test_tape_moves_and_jumps(action):
   jumps = [2, 3]
@@ -377,29 +389,6 @@ def _new_stack(num_states, num_symbols, size, batch_size=1):
   return core.apply({}, None)
 
 
-def _enumerated_reading(runs, push, replace, pop):
-  """Makes every transition of every run; returns runs and the top's weights.
-
-  A run is (state, stack); the first symbol of a stack may only be covered.
-  """
-  num_states, num_symbols = push.shape[:2]
-  new_runs = collections.Counter()
-  for (state, stack), weight in runs.items():
-    for r, y in itertools.product(range(num_states), range(num_symbols)):
-      change = weight * push[state, stack[-1], r, y]
-      new_runs[r, (*stack, y)] += change
-      if len(stack) > 1:
-        change = weight * replace[state, stack[-1], r, y]
-        new_runs[r, (*stack[:-1], y)] += change
-    if len(stack) > 2:
-      for r in range(num_states):
-        new_runs[r, stack[:-1]] += weight * pop[state, stack[-1], r]
-  top = np.zeros((num_states, num_symbols))
-  for (state, stack), weight in new_runs.items():
-    top[state, stack[-1]] += weight
-  return new_runs, top / top.sum()
-
-
 @pytest.mark.parametrize('num_states, num_symbols', [(1, 2), (2, 3)])
 def test_ndstack_sums_over_all_runs(num_states, num_symbols):
   rng = np.random.default_rng(0)
@@ -411,7 +400,9 @@ def test_ndstack_sums_over_all_runs(num_states, num_symbols):
     push, replace = rng.gamma(0.5, size=(2, *nodes, *nodes))
     pop = 3 * rng.gamma(0.5, size=(*nodes, num_states))
     stack = update(*stack, push[None], replace[None], pop[None])
-    runs, expected = _enumerated_reading(runs, push, replace, pop)
+    runs, expected = numpy_baselines.enumerated_reading(
+      runs, push, replace, pop
+    )
     np.testing.assert_allclose(stack[2][0], expected, atol=1e-5)
 
 

@@ -11,6 +11,7 @@ import optax
 import pytest
 
 from regulargpt_jax import attention, language_models
+from tests.regulargpt_jax import numpy_oracle
 
 _BIASES = ('alibi', 'kerple_log', 't5', 'none')
 _TINY = {'embedding_dim': 16, 'num_heads': 2}
@@ -64,6 +65,7 @@ def _dense_causal(q, k, v, bias_HxT, visible_BxT):
 
 @pytest.mark.parametrize('kind', _BIASES)
 def test_gpt_in_blocks_equals_dense(kind, monkeypatch):
+  """And NumPy on the bare strings."""
   monkeypatch.setattr(attention, '_QUERY_BLOCK', 2)
   model = _tiny('gpt_lm', position_bias=kind, num_layers=2, dtype='float32')
   params = _perturbed(model)
@@ -89,6 +91,22 @@ def test_gpt_in_blocks_equals_dense(kind, monkeypatch):
   )
   for leaf in jax.tree.leaves(expected[1]):
     assert jnp.abs(leaf).max() > 0
+
+  def by_numpy(params):
+    for string, target in zip(inputs, tokens, strict=True):
+      seen = string >= 0
+      logits = numpy_oracle.gpt(params, model.config, string[seen])
+      p = numpy_oracle.softmax(logits)[np.arange(seen.sum()), target[seen]]
+      yield -np.log(p)
+
+  for losses, present, found in zip(
+    actual[0][1], weights, by_numpy(params), strict=True
+  ):
+    np.testing.assert_allclose(losses[present], found, atol=2e-4)
+  measured, by_gradient = numpy_oracle.slopes(
+    lambda p: sum(map(np.sum, by_numpy(p))), params, actual[1]
+  )
+  np.testing.assert_allclose(by_gradient, measured, rtol=1e-4)
 
 
 @pytest.mark.parametrize('name', list(language_models.BUILDERS))

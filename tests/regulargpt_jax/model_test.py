@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import chex
+from flax import traverse_util
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 from regulargpt_jax import config as config_lib
 from regulargpt_jax import depth
 from regulargpt_jax import model as model_lib
+from tests.regulargpt_jax import numpy_oracle
 
 # Preset, chunk size, thickness, longest string, symbols, extra levels.
 _SHAPES = [
@@ -90,6 +92,7 @@ def _assert_close(actual, expected, tolerance=1e-5):
 
 @pytest.mark.parametrize('shape', _SHAPES, ids=str)
 def test_paths_agree_padded_or_not(shape):
+  """With each other, and with NumPy on bare strings."""
   preset, chunk_size, thickness, longest, vocab_size, extra = shape
   model, params = _model(preset, chunk_size, thickness, vocab_size)
   lengths = range(1, longest + 1)
@@ -108,11 +111,19 @@ def test_paths_agree_padded_or_not(shape):
   for leaf in jax.tree.leaves(gradients['reference']):
     assert jnp.abs(leaf).max() > 0
 
-  # The oracle on the bare string.
-  length = chunk_size + 1
-  alone = tokens[length - 1 : length, -length:]
-  expected = _last_logits(model, params, alone, 'reference', extra)
-  _assert_close(logits['reduce'][length - 1], expected[0])
+  def by_numpy(params, length):
+    string = tokens[length - 1, -length:]
+    return numpy_oracle.regular_gpt(params, model.config, string, extra)
+
+  for length in {1, 2, chunk_size, chunk_size + 1, longest}:
+    actual = logits['reference'][length - 1, -length:]
+    _assert_close(actual, by_numpy(params, length))
+  measured, by_gradient = numpy_oracle.slopes(
+    lambda p: sum(np.sin(by_numpy(p, length)[-1]).sum() for length in lengths),
+    params,
+    gradients['reference'],
+  )
+  np.testing.assert_allclose(by_gradient, measured, rtol=1e-4)
 
 
 def test_depth_is_each_strings_own():
@@ -198,9 +209,10 @@ def test_knowing_the_shortest_length_changes_nothing(thickness):
     _assert_close(out, expected, 1e-6)
 
 
-def test_tables_change_nothing():
+@pytest.mark.parametrize('preset', ['benchmark', 'language'])
+def test_tables_change_nothing(preset):
   """Few distinct chunks: shared tables, own tables and none agree."""
-  model, params = _model('benchmark', 2, 1, 2)
+  model, params = _model(preset, 2, 1, 2)
   tokens = _tokens([1, 2, 5, 8, 15, 16], 16, 2)
 
   @functools.partial(jax.jit, static_argnums=1)
@@ -210,12 +222,12 @@ def test_tables_change_nothing():
     return jnp.sum(jnp.sin(logits)), (logits, len(tables))
 
   results = {}
-  for num_symbols in (0, 300, 10**4):
+  for num_symbols in (0, 10**4):
     results[num_symbols] = jax.value_and_grad(loss, has_aux=True)(
       params, num_symbols
     )
   num_tables = [aux[1] for (_, aux), _ in results.values()]
-  assert num_tables == [1, 3, 4]
+  assert num_tables == [1, 4]
   (_, (expected, _)), expected_gradient = results[0]
   for (_, (logits, _)), gradient in results.values():
     _assert_close(logits, expected)
@@ -265,6 +277,24 @@ def test_dropout_is_seeded_and_off_by_default():
   _assert_close(reduce, _apply(model, params, tokens, 'scan')[:, -1])
 
 
+def test_dropout_is_on_embeddings_and_on_both_sublayers():
+  """Where all of them are dropped, only the readout is left."""
+  model, params = _model('language', 2, 1, 3, dropout_rate=1 - 1e-7)
+  last = numpy_oracle.as_float64(params)['params']
+  expected = last['final_norm']['bias'] @ last['embedding'].T
+
+  @jax.jit
+  def logits(params):
+    tokens, rngs = jnp.array([[0, 1]]), {'dropout': jax.random.key(0)}
+    return [
+      model.apply(params, tokens, path, rngs=rngs).reshape(-1, 3)
+      for path in ('scan', 'reduce')
+    ]
+
+  for actual in logits(params):
+    _assert_close(actual, np.broadcast_to(expected, actual.shape))
+
+
 @pytest.mark.parametrize('path', model_lib.PATHS)
 def test_bfloat16_is_close_and_parameters_stay_float32(path):
   exact, params = _model('benchmark', 2, 1, 2)
@@ -304,6 +334,33 @@ def test_parameter_counts():
       'language', 50257, 50257, thickness=thickness, chunk_size=128
     )
     assert round(count / 1e6) == millions
+
+
+def _deviations(preset, **overrides):
+  config = config_lib.make_config(
+    preset, 50, 50, embedding_dim=32, widening_factor=2, **overrides
+  )
+  model = model_lib.RegularGPT(config)
+  params = jax.jit(model.init)(jax.random.key(0), jnp.zeros((1, 1), jnp.int32))
+  flat = traverse_util.flatten_dict(params['params'], sep='/')
+  return {name: float(jnp.std(x)) for name, x in flat.items() if x.ndim > 1}
+
+
+def test_initial_deviations_are_those_of_the_presets():
+  """Haiku's linear layer; GPT-2's with smaller residual projections."""
+  truncated = 0.8796  # Deviation of a normal one cut off at two.
+  heads = {'num_heads': 8, 'chunk_size': 16}
+  by_haiku = _deviations('benchmark', **heads)
+  by_gpt2 = _deviations('language', thickness=2, **heads)
+  for name, actual in by_haiku.items():
+    fan_in = 64 if 'ffn_out' in name else 32
+    expected = truncated * (0.02 if name == 'embedding' else fan_in**-0.5)
+    expected = 0.02 if name.endswith('position_bias') else expected
+    assert actual == pytest.approx(expected, rel=0.15), name
+  for name, actual in by_gpt2.items():
+    is_residual = 'projection' in name or 'ffn_out' in name
+    expected = 0.02 / 2 if is_residual else 0.02  # sqrt(2 * 2 blocks).
+    assert actual == pytest.approx(expected, rel=0.15), name
 
 
 @pytest.mark.parametrize(

@@ -160,6 +160,18 @@ def test_frequencies_are_those_of_the_softmax():
     np.testing.assert_allclose(actual, expected, atol=5 * 0.5 / num**0.5)
 
 
+def test_every_symbol_is_drawn_anew():
+  """Without parameters all are alike: neighbours agree one time in five."""
+  model = _CASES[0][0]
+  zeros = jax.tree.map(jnp.zeros_like, _params(model))
+  prompt = np.ones((300, 1), int)
+  drawn = np.asarray(
+    sampling.sample(model, zeros, prompt, 4, jax.random.key(0))
+  )
+  for one, other in ((drawn[:, 1:], drawn[:, :-1]), (drawn[1:], drawn[:-1])):
+    assert abs((one == other).mean() - 1 / _VOCAB_SIZE) < 0.06
+
+
 def test_errors():
   model = _CASES[0][0]
   sample = functools.partial(

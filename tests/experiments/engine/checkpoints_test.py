@@ -1,4 +1,4 @@
-"""Checkpoints: what does not fit is refused."""
+"""Checkpoints: what does not fit is refused, what is not whole passed over."""
 
 import jax
 import jax.numpy as jnp
@@ -47,3 +47,13 @@ def test_other_parameters_are_refused(wanted, tmp_path):
   )
   with pytest.raises(OSError, match='does not fit the experiment'):
     checkpoints.load(str(tmp_path), wanted, 1)
+
+
+def test_a_checkpoint_with_a_file_too_many_is_passed_over(tmp_path, capfd):
+  kept = _saved(tmp_path, {'a': _A})
+  kept.save(2, {'a': 2 * _A})
+  (tmp_path / 'checkpoints' / '2' / 'stray').write_text('')
+  step, state = kept.restore({'a': _A})
+  assert step == 1 and (state['a'] == _A).all()
+  message = 'Checkpoint 2 is damaged (stray has changed); passing it over.'
+  assert message in capfd.readouterr().err

@@ -57,6 +57,11 @@ def test_distributions():
     weights / weights.sum(),
     atol=0.02,
   )
+  apart = _make('reverse_exponential', values=[1, 4, 5], tau=0.7)
+  weights[[1, 2, 5, 6, 7, 8, 9]] = 0
+  np.testing.assert_allclose(
+    _frequencies(apart), weights / weights.sum(), atol=0.02
+  )
   fixed = _make('fixed', sequence_length=7)
   assert {fixed.sample_sequence_length(s) for s in range(9)} == {7}
 

@@ -158,6 +158,20 @@ def test_runs_do_not_disturb_each_other():
   np.testing.assert_array_equal(together.diverged_at, [-1, -1, 1])
   assert all(jnp.isfinite(x).all() for x in jax.tree.leaves(together.params))
 
+  # What has diverged stays frozen, though its batch is finite.
+  before = training.init_state(_TINY, model, runs)
+  before = before.replace(diverged_at=jnp.array([-1, -1, 1]))
+  after = step(before, training.make_runs(runs), jnp.int32(5))
+  assert jnp.isfinite(after.loss_sum).all()
+  np.testing.assert_array_equal(after.diverged_at, [-1, -1, 1])
+  for new, old in zip(
+    jax.tree.leaves((after.params, after.optimizer)),
+    jax.tree.leaves((before.params, before.optimizer)),
+    strict=True,
+  ):
+    assert (new[:2] != old[:2]).any()
+    np.testing.assert_array_equal(new[2], old[2])
+
 
 def test_divergence_is_reported_and_the_last_good_checkpoint_kept(tmp_path):
   experiment = dataclasses.replace(_TINY, learning_rate=9e29)

@@ -97,6 +97,15 @@ def test_standard_error_is_that_of_many_draws():
   np.testing.assert_allclose(mean_error, spread, rtol=0.1)
 
 
+def test_perplexity_of_three_losses_by_hand():
+  """Squared deviations 16/9, 1/9 and 25/9, over 3 - 1, over 3."""
+  found = evaluation.perplexity(np.array([1, 2, 4]))
+  np.testing.assert_allclose(found.loss, 7 / 3)
+  np.testing.assert_allclose(found.perplexity, np.e ** (7 / 3))
+  error = np.e ** (7 / 3) * (42 / 9 / 2 / 3) ** 0.5
+  np.testing.assert_allclose(found.standard_error, error)
+
+
 def test_an_exploding_loss_is_infinite_not_an_error():
   for losses in ([1e4, 2e4], [800, 800], [1, np.inf], [1, np.nan]):
     found = evaluation.perplexity(np.array(losses))

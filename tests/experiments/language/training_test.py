@@ -16,7 +16,9 @@ from experiments.language import config, sharding, training
 from experiments.text import loading
 from tests.experiments.language import texts
 
-_GPT = dataclasses.replace(texts.TINY, architecture='gpt_lm')
+_GPT = dataclasses.replace(
+  texts.TINY, architecture='gpt_lm', position_bias='kerple_log'
+)
 
 
 def _batch(i):
@@ -27,6 +29,7 @@ def _batch(i):
   return jnp.array(tokens, jnp.int32)
 
 
+@functools.cache
 def _step(experiment):
   return jax.jit(
     functools.partial(training.train_step, experiment, sharding.make_mesh())
@@ -34,25 +37,24 @@ def _step(experiment):
 
 
 # Names of all parameters of both models that do not decay.
-_NOT_DECAYED = {'bias', 'scale', 'position_bias'}
+_NOT_DECAYED = {'bias', 'scale', 'position_bias', 'r1', 'r2'}
 
 
-@pytest.mark.parametrize('weight_decay', [0.0, 0.1])
 @pytest.mark.parametrize('tiny', [_GPT, texts.TINY], ids=['gpt', 'regular_gpt'])
-def test_a_step_is_adamw_behind_clipping(tiny, weight_decay):
+def test_a_step_is_adamw_behind_clipping(tiny):
   """Against optax's own chain; biases, norms and positions do not decay."""
-  experiment = dataclasses.replace(
-    tiny, learning_rate=1e-2, weight_decay=weight_decay
-  )
+  experiment = dataclasses.replace(tiny, learning_rate=1e-2, weight_decay=1.0)
   model = config.make_model(experiment)
   state = training.init_state(experiment, sharding.make_mesh())
+  # Biases start at 0, where nothing decays.
+  state = state.replace(params=jax.tree.map(lambda x: x + 0.3, state.params))
   optimizer = optax.chain(
     optax.clip_by_global_norm(1.0),
     optax.adamw(
       1e-2,
       0.9,
       0.95,
-      weight_decay=weight_decay,
+      weight_decay=1.0,
       mask=lambda p: jax.tree_util.tree_map_with_path(
         lambda path, x: path[-1].key not in _NOT_DECAYED, p
       ),
@@ -80,7 +82,19 @@ def test_a_step_is_adamw_behind_clipping(tiny, weight_decay):
     params, optimizer_state, loss = by_hand(params, optimizer_state, _batch(i))
     total += loss
   np.testing.assert_allclose(state.loss_sum, total, rtol=1e-5)
-  chex.assert_trees_all_close(state.params, params, atol=1e-4)
+  # Rounding, that Adam magnifies; what decays by mistake is 9e-3 off.
+  chex.assert_trees_all_close(state.params, params, atol=1e-3)
+
+
+def test_a_model_that_diverged_stays_frozen():
+  """Though its batch is finite."""
+  before = training.init_state(texts.TINY, sharding.make_mesh())
+  before = before.replace(diverged_at=jnp.int32(3))
+  after = _step(texts.TINY)(before, _batch(0))
+  assert after.diverged_at == 3 and jnp.isfinite(after.loss_sum)
+  chex.assert_trees_all_equal(
+    (after.params, after.optimizer), (before.params, before.optimizer)
+  )
 
 
 def test_accumulation_equals_the_large_batch():

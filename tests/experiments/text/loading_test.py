@@ -121,6 +121,11 @@ def test_evaluation_ends_at_the_same_tokens_at_every_length(
   assert gaps.max() <= (num_tokens - max_length) / num_sequences + 2
 
 
+def test_evaluation_ends_in_the_middle_of_equal_parts():
+  (batch,) = loading.evaluation_batches(_stream(20), 2, 4, 2, 7)
+  assert batch.tolist() == [[6, 7, 8], [14, 15, 16]]
+
+
 def test_impossible_requests():
   stream = _stream(100)
   with pytest.raises(ValueError, match='the split has 100'):

@@ -28,6 +28,18 @@ def test_binary_codes_are_short():
   assert codes.num_entries(np.arange(100) % 2, 'binary') == 2 + 2 * 6
 
 
+@pytest.mark.parametrize(
+  ('size', 'num_bits'),
+  [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4), (64, 6)],
+)
+def test_binary_codes_have_no_bit_too_many(size, num_bits):
+  """Least bits that number the states of a class: 2^bits >= their number."""
+  classes = np.zeros(size, int)
+  codes_QxE, _ = codes.state_codes(classes, 'binary')
+  assert codes_QxE.shape == (size, 1 + 2 * num_bits)
+  assert codes.num_entries(classes, 'binary') == 1 + 2 * num_bits
+
+
 def test_an_unknown_encoding_lists_the_known_ones():
   with pytest.raises(ValueError, match='one_hot, binary'):
     codes.state_codes(np.array([0, 1]), 'unary')
