@@ -5,7 +5,7 @@ python -m launch.convert --automaton=in.jff --output=out.dot
 
 from absl import flags
 
-from experiments.formal import conversion
+from experiments.formal import automata
 from launch import flag_lib
 
 _OUTPUT = flags.DEFINE_string(
@@ -21,7 +21,7 @@ flag_lib.define_experiment(_FIELDS)
 def main() -> None:
   """Converts."""
   values = flag_lib.experiment_values(_FIELDS)
-  conversion.convert(
+  automata.convert(
     values['automaton'], values['regex'], values['alphabet'], _OUTPUT.value
   )
 

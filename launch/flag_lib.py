@@ -13,8 +13,7 @@ from absl import app, flags, logging
 import jax
 
 from experiments.engine import devices, json_reading, loop, progress, stopping
-from experiments.formal import config, registries
-from tasks.automata import fields, reading
+from experiments.formal import automata, config, registries
 
 # The flags defined here belong to the launcher that asks for them: its --help
 # shows them.
@@ -68,7 +67,7 @@ class _AutomatonParser(flags.ArgumentParser):
 
   def parse(self, argument):
     if isinstance(argument, str):
-      argument, self.notes = reading.read(argument, json_reading.parse)
+      argument, self.notes = automata.read(argument)
     return argument
 
   def flag_type(self):
@@ -162,11 +161,8 @@ def _automaton(flag: flags.Flag) -> dict[str, Any] | None:
   if flags.FLAGS['minimize'].value:
     if not automaton:
       raise ValueError(f'--minimize is for --{flag.name}.')
-    automaton = fields.minimized(automaton)
-    notes.append(
-      f'--minimize leaves {len(automaton["states"])} of'
-      f' {len(flag.value["states"])} states.'
-    )
+    automaton, note = automata.minimized(automaton)
+    notes.append(note)
   for note in notes:
     progress.say(note)
   return automaton

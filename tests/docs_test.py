@@ -23,7 +23,7 @@ from absl import flags
 import pytest
 import zstandard
 
-from experiments.formal import builders
+from experiments.formal import automata, builders
 from experiments.language import presets as language_presets
 from experiments.sweeps import presets
 from tests import pages
@@ -63,6 +63,7 @@ def _look_up_models(name, workdir, results, models, *unused, **unused_too):
 # Where each command's work begins, and what is made of its flags all the same.
 _WORK = {
   'analyze': ('experiments.analysis.analyze', None),
+  'convert': ('experiments.formal.automata.convert', automata.convert),
   'compile': ('experiments.formal.compiled.compile_task', _make),
   'describe': ('experiments.formal.describe.describe', _make_task),
   'evaluate': ('experiments.formal.run.evaluate', None),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.formal import conversion
+from experiments.formal import automata
 from tasks.automata import reading, regex
 
 _FIELDS = regex.to_fields('a*b', 'ab')
@@ -20,13 +20,13 @@ _FIELDS = regex.to_fields('a*b', 'ab')
 )
 def test_what_cannot_be_converted(arguments, name, problem, tmp_path):
   with pytest.raises(ValueError, match=problem):
-    conversion.convert(*arguments, str(tmp_path / name))
+    automata.convert(*arguments, str(tmp_path / name))
   assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize('ending', ['json', 'dot', 'att'])
 def test_a_regex_is_written(ending, tmp_path, capsys):
   path = str(tmp_path / f'x.{ending}')
-  conversion.convert({}, 'a*b', 'ab', path)
+  automata.convert({}, 'a*b', 'ab', path)
   assert reading.read(path).fields['transitions'] == _FIELDS['transitions']
   assert f'{path}: 3 states, 2 symbols.' in capsys.readouterr().err

@@ -1,0 +1,51 @@
+"""Automata that users bring: read, made smaller, written in another format."""
+
+import os
+from typing import Any
+
+from experiments.engine import files, json_reading, progress
+from tasks.automata import fields, reading, regex, writing
+
+
+def read(path: str | os.PathLike) -> reading.Automaton:
+  """See `tasks.automata.reading.read`; its JSON is as strict as all of ours."""
+  return reading.read(path, json_reading.parse)
+
+
+def minimized(automaton: dict[str, Any]) -> tuple[dict[str, Any], str]:
+  """Returns the smallest automaton that is equal, and what there is to say."""
+  smaller = fields.minimized(automaton)
+  note = (
+    f'--minimize leaves {len(smaller["states"])} of'
+    f' {len(automaton["states"])} states.'
+  )
+  return smaller, note
+
+
+def convert(
+  automaton: dict[str, Any], pattern: str, alphabet: str, output: str
+) -> None:
+  """Writes an automaton, in the format that a file's name says.
+
+  Args:
+    automaton: Its JSON object.
+    pattern: A regular expression, in place of it.
+    alphabet: Of the expression.
+    output: The file; its folder is made if it does not exist.
+
+  Raises:
+    ValueError: If there isn't one automaton, or it doesn't fit the format.
+    OSError: If the file cannot be written.
+  """
+  if bool(automaton) == bool(pattern):
+    raise ValueError('Give one of --automaton and --regex.')
+  if pattern:
+    symbols = regex.read_alphabet(alphabet, pattern)
+    automaton = regex.to_fields(pattern, symbols)
+  text = writing.to_text(automaton, output)
+  files.make_folder(os.path.dirname(os.path.abspath(output)))
+  files.write_atomically(output, text)
+  progress.say(
+    f'{output}: {len(automaton["states"])} states,'
+    f' {len(automaton["alphabet"])} symbols.'
+  )
