@@ -30,24 +30,23 @@ def main(argv):
   task, model = builders.make_task_and_model(experiment)
   state = training.init_state(experiment, model)
   subject = subject_lib.make(experiment, task, model, state.params, 'memory')
-  sizes = (_NUM_STRINGS.value, _LENGTH.value)
+  num_strings, length = _NUM_STRINGS.value, _LENGTH.value
+  search = clusters.Search(num_strings, _MAX_CLUSTERS)
   string = '01' * 32
   rows, total = [], 0.0
   with tempfile.TemporaryDirectory() as folder:
     for name, analyze in (
       (
         'clusters',
-        lambda: clusters.analyze(subject, folder, *sizes, _MAX_CLUSTERS),
+        lambda: clusters.analyze(subject, folder, search, length),
       ),
       (
         'receptive_field',
-        lambda: receptive_field.analyze(subject, folder, *sizes),
+        lambda: receptive_field.analyze(subject, folder, num_strings, length),
       ),
       (
         'attention',
-        lambda: attention.analyze(
-          subject, folder, string, *sizes, _MAX_CLUSTERS
-        ),
+        lambda: attention.analyze(subject, folder, string, search, length),
       ),
     ):
       start = time.perf_counter()
@@ -57,8 +56,8 @@ def main(argv):
       total += seconds
       rows.append([name, f'{seconds:.1f}'])
   timing.print_table(
-    f'Analyses of {_TASK.value}, D = {_DIM.value}, {sizes[0]} strings of length'
-    f' {sizes[1]}, compilation included',
+    f'Analyses of {_TASK.value}, D = {_DIM.value}, {num_strings} strings of'
+    f' length {length}, compilation included',
     ['analysis', 's'],
     [*rows, ['all', f'{total:.1f}']],
   )
