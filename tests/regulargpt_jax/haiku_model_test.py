@@ -27,10 +27,10 @@ def test_equals_the_flax_module(return_all_outputs):
     output_size=2, return_all_outputs=return_all_outputs, **_PARAMS
   )
   transformed = hk.transform(builder)
-  params = transformed.init(jax.random.key(1), x)
-  logits = transformed.apply(params, None, x)
+  params = jax.jit(transformed.init)(jax.random.key(1), x)
+  logits = jax.jit(transformed.apply)(params, None, x)
   module = model.RegularGPT(config.make_config('benchmark', 2, 2, **_PARAMS))
-  own = module.init(jax.random.key(1), tokens)
+  own = jax.eval_shape(module.init, jax.random.key(1), tokens)
   assert hk.data_structures.tree_size(params) == sum(
     leaf.size for leaf in jax.tree.leaves(own)
   )
@@ -44,7 +44,8 @@ def test_equals_the_flax_module(return_all_outputs):
       inner = inner.setdefault(folder, {})
     inner[name] = value
   path = 'scan' if return_all_outputs else 'reduce'
-  expected = module.apply({'params': nested}, tokens, path)
+  apply = jax.jit(module.apply, static_argnums=2)
+  expected = apply({'params': nested}, tokens, path)
   np.testing.assert_allclose(logits, expected, atol=1e-6)
 
 
@@ -64,21 +65,19 @@ def test_trains_under_the_wrapper_with_empty_targets(task, is_single):
     )
   )
   batch = task.sample_batch(jax.random.key(0), 4, 3)
-  params = transformed.init(jax.random.key(1), batch['input'])
+  params = jax.jit(transformed.init)(jax.random.key(1), batch['input'])
 
   def loss(params):
     logits = transformed.apply(params, None, batch['input'])
     assert logits.shape == batch['output'].shape
     return -jnp.mean(batch['output'] * jax.nn.log_softmax(logits))
 
-  before, gradient = jax.value_and_grad(loss)(params)
+  before, gradient = jax.jit(jax.value_and_grad(loss))(params)
   params = jax.tree.map(lambda p, g: p - 0.1 * g, params, gradient)
-  assert loss(params) < before
+  assert jax.jit(loss)(params) < before
   longer = task.sample_batch(jax.random.key(0), 4, 11)
-  assert (
-    transformed.apply(params, None, longer['input']).shape
-    == longer['output'].shape
-  )
+  logits = jax.eval_shape(transformed.apply, params, None, longer['input'])
+  assert logits.shape == longer['output'].shape
 
 
 def test_trains_where_the_model_gets_input_and_empty_tokens_side_by_side():
@@ -95,10 +94,10 @@ def test_trains_where_the_model_gets_input_and_empty_tokens_side_by_side():
 
   transformed = hk.transform(read)
   batch = task.sample_batch(jax.random.key(0), 4, 5)
-  params = transformed.init(jax.random.key(1), batch['input'])
+  params = jax.jit(transformed.init)(jax.random.key(1), batch['input'])
   ours = hk.transform(wrappers.make_model_with_empty_targets(core, task))
   np.testing.assert_allclose(
-    transformed.apply(params, jax.random.key(2), batch['input']),
-    ours.apply(params, None, batch['input']),
+    jax.jit(transformed.apply)(params, jax.random.key(2), batch['input']),
+    jax.jit(ours.apply)(params, None, batch['input']),
     atol=1e-5,
   )

@@ -21,7 +21,7 @@ from tests.regulargpt_jax import numpy_oracle
 # Preset, chunk size, thickness, longest string, symbols, extra levels.
 _SHAPES = [
   ('benchmark', 2, 1, 17, 2, 0),
-  ('benchmark', 2, 3, 9, 2, 1),
+  ('benchmark', 2, 3, 5, 2, 1),
   ('benchmark', 3, 2, 10, 4, 0),
   ('benchmark', 17, 2, 20, 3, 1),
   ('language', 2, 1, 9, 5, 1),
@@ -43,7 +43,7 @@ def _model(preset, chunk_size, thickness, vocab_size, **overrides):
     **overrides,
   )
   model = model_lib.RegularGPT(config)
-  params = model.init(jax.random.key(0), jnp.zeros((1, 1), jnp.int32))
+  params = jax.jit(model.init)(jax.random.key(0), jnp.zeros((1, 1), jnp.int32))
   leaves, structure = jax.tree.flatten(params)
   keys = jax.random.split(jax.random.key(1), len(leaves))
   leaves = [
@@ -196,7 +196,7 @@ def test_nothing_depends_on_how_far_it_was_padded():
   for width in (7, 8, 33):
     wide = np.full((2, width), -1)
     wide[:, -6:] = tokens
-    _assert_close(_apply(model, params, wide), expected, 1e-6)
+    _assert_close(_apply(model, params, wide), expected, 3e-6)
 
 
 @pytest.mark.parametrize('thickness', [1, 2])
@@ -205,8 +205,8 @@ def test_knowing_the_shortest_length_changes_nothing(thickness):
   tokens = _tokens([5, 8, 9, 16], 16, 2)
   expected = _apply(model, params, tokens)
   for min_length in (2, 4, 5):
-    out = model.apply(params, tokens, min_length=min_length)
-    _assert_close(out, expected, 1e-6)
+    apply = functools.partial(model.apply, min_length=min_length)
+    _assert_close(jax.jit(apply)(params, tokens), expected, 3e-6)
 
 
 @pytest.mark.parametrize('preset', ['benchmark', 'language'])
@@ -300,7 +300,7 @@ def test_bfloat16_is_close_and_parameters_stay_float32(path):
   exact, params = _model('benchmark', 2, 1, 2)
   coarse, _ = _model('benchmark', 2, 1, 2, dtype=jnp.bfloat16)
   tokens = _tokens([3], 3, 2)
-  own = coarse.init(jax.random.key(0), tokens)
+  own = jax.eval_shape(coarse.init, jax.random.key(0), tokens)
   assert {x.dtype for x in jax.tree.leaves(own)} == {jnp.dtype('float32')}
   actual = _last_logits(coarse, params, tokens, path)
   assert actual.dtype == jnp.float32
@@ -429,7 +429,7 @@ import jax, jax.numpy as jnp
 from regulargpt_jax import config, model
 gpt = model.RegularGPT(config.make_config('benchmark', 2, 2, embedding_dim=64))
 tokens = jnp.zeros((1, 16384), jnp.int32)
-params = gpt.init(jax.random.key(0), tokens[:, :2])
+params = jax.jit(gpt.init)(jax.random.key(0), tokens[:, :2])
 loss = lambda params: gpt.apply(params, tokens, 'scan').sum()
 jax.block_until_ready(jax.jit(jax.grad(loss))(params))
 # Not getrusage: its maximum starts from what the parent process held.

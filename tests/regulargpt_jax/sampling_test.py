@@ -80,9 +80,21 @@ _CASES = [
 ]
 
 
-@pytest.mark.parametrize('case', range(len(_CASES)))
-def test_decoding_equals_the_full_pass(case):
+# A long prompt is one more program a model: it is tried for one of each kind.
+@pytest.mark.parametrize(
+  ('case', 'is_long'),
+  [
+    *((case, False) for case in range(len(_CASES))),
+    *((case, True) for case in (0, 4, 7)),
+    *(
+      pytest.param(case, True, marks=pytest.mark.slow)
+      for case in (1, 2, 3, 5, 6)
+    ),
+  ],
+)
+def test_decoding_equals_the_full_pass(case, is_long):
   model, length = _CASES[case]
+  prompt_length = length - 2 if is_long else 3
   params = _params(model)
   tokens = np.random.default_rng(0).integers(_VOCAB_SIZE, size=(2, length))
   # The second string starts later.
@@ -107,11 +119,10 @@ def test_decoding_equals_the_full_pass(case):
     _, rest = jax.lax.scan(step, cache, tokens[:, prompt_length:].T)
     return jnp.concatenate([logits[:, None], jnp.moveaxis(rest, 0, 1)], axis=1)
 
-  for prompt_length in (3, length - 2):
-    actual = decode_from(jnp.asarray(tokens), prompt_length)
-    np.testing.assert_allclose(
-      actual, expected[:, prompt_length - 1 :], atol=2e-4
-    )
+  actual = decode_from(jnp.asarray(tokens), prompt_length)
+  np.testing.assert_allclose(
+    actual, expected[:, prompt_length - 1 :], atol=2e-4
+  )
   if isinstance(model, model_lib.RegularGPT):
     chunk_size = model.config.chunk_size
     assert depth.depth(length, chunk_size) > depth.depth(3, chunk_size)

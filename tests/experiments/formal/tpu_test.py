@@ -18,8 +18,8 @@ from experiments.formal import (
   training,
 )
 
-_TINY = config.Experiment(embedding_dim=8, num_heads=2, sequence_length=40)
-_WIDTH = 40
+_TINY = config.Experiment(embedding_dim=8, num_heads=2, sequence_length=9)
+_WIDTH = 9
 # With a single answer, and with an answer a symbol.
 _TASKS = ('parity_check', 'reverse_string')
 

@@ -1,3 +1,5 @@
+import functools
+
 from hypothesis import given
 from hypothesis import strategies as st
 import jax
@@ -48,12 +50,13 @@ _GPT = language_models.BUILDERS['gpt_lm'](
 @pytest.mark.parametrize('module', [*_REGULAR_GPTS, _GPT])
 def test_of_embeddings_is_the_model_itself(module):
   """With a tied embedding, the readout stays what it was."""
-  params = module.init(jax.random.key(0), jnp.zeros((1, 1), int))
+  params = jax.jit(module.init)(jax.random.key(0), jnp.zeros((1, 1), int))
   tokens = np.array([[2, 0, 1, 1, 3, 0, 2]])
-  expected = module.apply(params, tokens, method='last_logits')[0]
+  last_logits = functools.partial(module.apply, method='last_logits')
+  expected = jax.jit(last_logits)(params, tokens)[0]
   apply = receptive_field.of_embeddings(module, params)
   embedded_TxD = params['params']['embedding'][tokens[0]]
-  np.testing.assert_allclose(apply(embedded_TxD), expected, atol=1e-5)
+  np.testing.assert_allclose(jax.jit(apply)(embedded_TxD), expected, atol=1e-5)
 
 
 @given(st.lists(st.floats(-5, 5), min_size=2, max_size=5), st.data())

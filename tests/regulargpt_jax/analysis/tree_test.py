@@ -66,9 +66,8 @@ def _model():
   config = config_lib.make_config(
     'benchmark', vocab_size=3, output_size=2, embedding_dim=8, num_heads=2
   )
-  params = model.RegularGPT(config).init(
-    jax.random.key(0), np.zeros((1, 1), int)
-  )
+  init = jax.jit(model.RegularGPT(config).init)
+  params = init(jax.random.key(0), np.zeros((1, 1), int))
   # So that levels differ, and heads.
   noise = jax.random.normal(jax.random.key(1), (2, 2))
   params['params']['block_0']['position_bias'] = noise
@@ -79,10 +78,10 @@ def test_nodes_are_the_outputs_of_scan_where_spans_end():
   config, params = _model()
   tokens = np.random.default_rng(0).integers(0, 3, (2, 11))
   trace = tree.trace(config, params, tokens)
-  module = model.RegularGPT(config)
-  logits, sown = module.apply(
-    params, tokens, path='scan', mutable='intermediates'
+  scan = functools.partial(
+    model.RegularGPT(config).apply, path='scan', mutable='intermediates'
   )
+  logits, sown = jax.jit(scan)(params, tokens)
   sown = sown['intermediates']['block_0']
   assert len(trace.outputs) == depth.depth(11, 2)
   for level, span_nx2 in enumerate(tree.spans(11, 2)):
