@@ -132,6 +132,10 @@ def test_the_receptive_field_of_a_compiled_model_covers_all(cycle):
   assert share_BxT.shape == (8, 21)
   np.testing.assert_allclose(share_BxT[:, -1], 1.0, atol=1e-5)
   assert (np.diff(share_BxT) > 0).all()
+  for name, share in (('half', 0.5), ('nine_tenths', 0.9)):
+    number = results[f'positions_for_{name}']
+    before, after = share_BxT.mean(0)[number - 2 : number]
+    assert before < share <= after
 
 
 def test_attention_of_a_compiled_model(cycle):

@@ -28,6 +28,14 @@ def test_finds_separated_clusters_of_any_sizes(seed, sizes):
   assert distance.max() < found.radius
 
 
+def test_three_points_by_hand():
+  """Joined at distances 1 and (9 + 10) / 2."""
+  found = clusters.find(np.array([[0.0], [1.0], [10.0]]), max_clusters=9)
+  assert sorted(found.centers.ravel()) == [0.5, 10]
+  assert found.gap_by_number == {2: 9.5}
+  np.testing.assert_allclose(found.radius, 9.5**0.5)
+
+
 def test_a_cluster_with_tight_parts_and_stragglers_is_one():
   """The silhouette alone would take the parts apart."""
   points_NxD, label_N = _blobs(0, (40, 40, 40), spread=0.003)
