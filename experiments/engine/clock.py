@@ -9,6 +9,8 @@ import time
 from experiments.engine import devices, files, progress
 
 _FILE = 'wall_time.json'
+# More than thirty years are no time that training took.
+_MAX_SECONDS = 1e9
 
 
 def check_limit(name: str, limit_s: float) -> None:
@@ -40,11 +42,13 @@ def running(folder: str) -> Iterator[None]:
 def seconds(folder: str) -> float:
   """Returns the seconds that training took so far."""
   path = os.path.join(folder, _FILE)
-  if not os.path.exists(path):
-    return 0.0
   try:
-    with open(path, encoding='utf-8') as f:
-      return float(json.load(f)['seconds'])
-  except (ValueError, KeyError, TypeError):
+    found = float(json.loads(files.read_text(path))['seconds'])
+    if not 0 <= found < _MAX_SECONDS:
+      raise ValueError(f'{found} seconds')
+    return found
+  except FileNotFoundError:
+    return 0.0
+  except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
     progress.say(f'{path} is damaged; the time that training took is lost.')
     return 0.0

@@ -27,8 +27,7 @@ def load(path: str, take: Callable[[Any], _T]) -> _T:
     ValueError: If it cannot be read, or is no result.
   """
   try:
-    with open(path, encoding='utf-8') as f:
-      return take(json.load(f))
+    return take(json.loads(files.read_text(path)))
   except (
     OSError,
     ValueError,
@@ -47,7 +46,7 @@ def save(path: str, text: str) -> None:
   Raises:
     OSError: If it cannot be written.
   """
-  files.make_folder(os.path.dirname(os.path.abspath(path)))
+  files.make_folder(os.path.dirname(files.absolute(path)))
   files.write_atomically(path, text)
 
 
@@ -64,7 +63,7 @@ def is_measured(path: str, differences: Callable[[], Sequence[str]]) -> bool:
   """
 
   def look():
-    if not os.path.exists(path):
+    if not files.exists(path):
       return False
     if differing := differences():
       raise ValueError(
