@@ -2,6 +2,7 @@
 
 import setuptools
 
+_GCS = ['gcsfs']
 _TEXT = [
   'array-record',
   'grain',
@@ -32,6 +33,8 @@ setuptools.setup(
     'absl-py',
     'dm-haiku',
     'chex',
+    'etils[epath]',
+    'fsspec',
     'flax',
     'jax>=0.10',
     'matplotlib',
@@ -51,9 +54,12 @@ setuptools.setup(
       'pytest',
       'pytest-xdist',
       'ruff',
+      'gcp-storage-emulator',
+      *_GCS,
       *_TEXT,
     ],
     'text': _TEXT,
+    'gcs': _GCS,
     'cuda12': ['jax[cuda12]'],
     'cuda13': ['jax[cuda13]'],
     'tpu': ['jax[tpu]'],

@@ -259,9 +259,16 @@ def _fail(message: str, status: int = _ERROR) -> NoReturn:
 
 
 def _lost(reason: str) -> str:
-  return (
-    'Stopped, most likely since another process did. Start all of them again'
-    f' with the same command to go on. ({reason})'
+  return f'{devices.LOST} ({reason})'
+
+
+def _keep_compilations() -> None:
+  """Keeps compiled programs in the user's folder of caches."""
+  cache = os.environ.get('XDG_CACHE_HOME', '')
+  if not os.path.isabs(cache):  # Then it counts as not set.
+    cache = os.path.expanduser('~/.cache')
+  jax.config.update(
+    'jax_compilation_cache_dir', os.path.join(cache, 'regulargpt_jax')
   )
 
 
@@ -280,11 +287,8 @@ def run(main: Callable[[], None]) -> None:
 
   def guarded(argv: Sequence[str]) -> None:
     logging.set_verbosity(logging.ERROR)
-    if jax.config.jax_compilation_cache_dir is None:
-      cache = os.environ.get('XDG_CACHE_HOME', os.path.expanduser('~/.cache'))
-      jax.config.update(
-        'jax_compilation_cache_dir', os.path.join(cache, 'regulargpt_jax')
-      )
+    if not jax.config.jax_compilation_cache_dir:
+      _keep_compilations()
     try:
       if len(argv) > 1:
         raise ValueError(

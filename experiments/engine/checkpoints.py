@@ -10,7 +10,6 @@ import hashlib
 import json
 import logging
 import os
-import shutil
 import sys
 import tempfile
 import time
@@ -37,6 +36,7 @@ class Checkpoints:
       workdir: The run's folder; checkpoints go into `checkpoints/` in it.
     """
     self._folder = _folder(workdir)
+    devices.from_main(lambda: files.make_folder(self._folder))
     self._manager = ocp.CheckpointManager(
       self._folder,
       options=ocp.CheckpointManagerOptions(
@@ -65,23 +65,27 @@ class Checkpoints:
     except jax.errors.JaxRuntimeError:
       raise  # Not of the disk: another process is gone.
     except Exception as error:  # Orbax and tensorstore raise many kinds.
-      for name in os.listdir(self._folder):
-        if name.endswith(_UNFINISHED):
-          shutil.rmtree(os.path.join(self._folder, name), ignore_errors=True)
+      self._remove_unfinished()
       raise OSError(
-        f'Cannot save step {step} in {self._folder}: {_first_line(error)}'
+        f'Cannot save step {step} in {self._folder}: {files.first_line(error)}'
       ) from error
+
+  def _remove_unfinished(self) -> None:
+    with contextlib.suppress(OSError):
+      for name in files.names(self._folder):
+        if name.endswith(_UNFINISHED):
+          files.remove(os.path.join(self._folder, name))
 
   def _make_room(self, step: int, size: int) -> None:
     needed = 1.2 * size + 2**20
-    free = shutil.disk_usage(self._folder).free
+    free = files.free_bytes(self._folder)
     if free < needed:
       raise OSError(
         f'Cannot save step {step} in {self._folder}: no space left (needs'
         f' {needed / 1e6:.1f} MB, {free / 1e6:.1f} MB are free).'
       )
     # A checkpoint of this step that does not count is in the way.
-    shutil.rmtree(os.path.join(self._folder, str(step)), ignore_errors=True)
+    files.remove(os.path.join(self._folder, str(step)))
 
   def _finish(self, step: int) -> None:
     """Lets a checkpoint count."""
@@ -131,14 +135,14 @@ class Checkpoints:
     while True:
       self._manager.reload()
       steps = sorted(self._manager.all_steps(), reverse=True)
-      finished = [s for s in steps if os.path.exists(self._list_path(s))]
+      finished = [s for s in steps if files.exists(self._list_path(s))]
       vanished = False
       for step in finished:
         problem = self._problem(step)
         if problem is None:
           return step
         # A run that is still going on replaces its checkpoints.
-        vanished = vanished or not os.path.exists(self._list_path(step))
+        vanished = vanished or not files.exists(self._list_path(step))
         if not vanished:
           progress.say(
             f'Checkpoint {step} is damaged ({problem}); passing it over.'
@@ -179,7 +183,7 @@ class Checkpoints:
     except Exception as error:  # Of many kinds; the files are as written.
       raise OSError(
         f'Checkpoint {step} in {self._folder} does not fit the experiment:'
-        f' {_first_line(error)}'
+        f' {files.first_line(error)}'
       ) from error
 
   def close(self) -> None:
@@ -192,23 +196,21 @@ class Checkpoints:
   def _checksums(self, step: int) -> dict[str, str]:
     folder = os.path.join(self._folder, str(step))
     sums = {}
-    for parent, _, names in os.walk(folder):
-      for name in names:
-        path = os.path.join(parent, name)
-        with open(path, 'rb') as f:
-          digest = hashlib.file_digest(f, 'sha256').hexdigest()
-        sums[os.path.relpath(path, folder)] = digest
+    for name in files.below(folder):
+      with files.opened(os.path.join(folder, name)) as f:
+        sums[name] = hashlib.file_digest(f, 'sha256').hexdigest()
     return sums
 
   def _problem(self, step: int) -> str | None:
     """Returns what is wrong with a checkpoint, None if it is as written."""
     try:
       expected = json_reading.read(self._list_path(step))
-      if not isinstance(expected, dict):
+      # An empty folder would be as an empty list says.
+      if not (isinstance(expected, dict) and expected):
         return 'its list of checksums is damaged'
       found = self._checksums(step)
     except (OSError, ValueError) as error:
-      return _first_line(error)
+      return files.first_line(error)
     for name in sorted(expected.keys() | found.keys()):
       if name not in found:
         return f'{name} is missing'
@@ -218,13 +220,13 @@ class Checkpoints:
 
   def _remove_lists_without_checkpoint(self) -> None:
     kept = {f'{step}.sha256.json' for step in self._manager.all_steps()}
-    for name in os.listdir(self._folder):
+    for name in files.names(self._folder):
       if name.endswith('.sha256.json') and name not in kept:
-        os.unlink(os.path.join(self._folder, name))
+        files.remove(os.path.join(self._folder, name))
 
 
 def _folder(workdir: str) -> str:
-  return os.path.join(os.path.abspath(workdir), 'checkpoints')
+  return os.path.join(files.absolute(workdir), 'checkpoints')
 
 
 def load(
@@ -243,7 +245,7 @@ def load(
     OSError: If there is no good checkpoint.
   """
   restored = None
-  if os.path.isdir(_folder(workdir)):  # Which `Checkpoints` would make.
+  if files.is_folder(_folder(workdir)):  # Which `Checkpoints` would make.
     checkpoints = Checkpoints(workdir)
     restored = checkpoints.restore({'params': like}, partial=True)
     checkpoints.close()
@@ -282,7 +284,3 @@ def _errors_once():
       sys.stderr.flush()
       os.dup2(kept, 2)
       os.close(kept)
-
-
-def _first_line(error: Exception) -> str:
-  return (str(error) or type(error).__name__).splitlines()[0][:200]

@@ -9,6 +9,8 @@ import time
 from experiments.engine import devices, files, json_reading, progress
 
 _FILE = 'wall_time.json'
+# More than thirty years are no time that training took.
+_MAX_SECONDS = 1e9
 
 
 def check_limit(name: str, limit_s: float) -> None:
@@ -40,10 +42,13 @@ def running(folder: str) -> Iterator[None]:
 def seconds(folder: str) -> float:
   """Returns the seconds that training took so far."""
   path = os.path.join(folder, _FILE)
-  if not os.path.exists(path):
-    return 0.0
   try:
-    return float(json_reading.read(path)['seconds'])
+    found = float(json_reading.read(path)['seconds'])
+    if not 0 <= found < _MAX_SECONDS:
+      raise ValueError(f'{found} seconds')
+    return found
+  except FileNotFoundError:
+    return 0.0
   except (ValueError, KeyError, TypeError):
     progress.say(f'{path} is damaged; the time that training took is lost.')
     return 0.0

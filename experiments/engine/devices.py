@@ -7,9 +7,10 @@ are not checkpoints, and talks.
 """
 
 from collections.abc import Callable
+import ctypes
 import math
 import os
-import secrets
+import re
 import signal
 import sys
 import threading
@@ -34,6 +35,13 @@ _HOW_TO_JOIN = (
   'Outside Cloud TPU, Slurm and Open MPI give --coordinator_address,'
   ' --num_processes and --process_id.'
 )
+# What the last line says where this process is well and another is not.
+LOST = (
+  'Stopped, most likely since another process did. Start all of them again with'
+  ' the same command to go on.'
+)
+# Functions that native code calls.
+_kept_alive: list[Any] = []
 # Bytes of an error's text that processes tell each other.
 _MAX_MESSAGE = 2000
 
@@ -56,6 +64,13 @@ def join(
     ValueError: If an argument is missing or wrong. (If the others do not come
       within five minutes, the process ends with a message.)
   """
+  address = coordinator_address or os.environ.get('JAX_COORDINATOR_ADDRESS')
+  if address and not re.fullmatch(r'.+:\d{1,5}', address):
+    raise ValueError(
+      'coordinator_address must be a host and a port, as 10.0.0.1:1234, got'
+      f' {address!r}.'
+    )
+  _say_so_when_aborted()
   print('Waiting for the other processes ...', file=sys.stderr, flush=True)
   # JAX would end the process too, but with a page of its own.
   timer = threading.Timer(_JOIN_TIMEOUT_S, _give_up)
@@ -89,6 +104,27 @@ def _give_up() -> None:
     flush=True,
   )
   os._exit(1)  # The main thread waits inside JAX and cannot be told.
+
+
+def _say_so_when_aborted() -> None:
+  """Ends the process with one line where JAX would abort it.
+
+  It does, from a thread of its own and beyond any `except`, if the process
+  dies that keeps the others in touch, which is the first.
+  """
+  stderr = os.dup(2)  # Which `checkpoints` replaces now and then.
+
+  def end(signal_number: int) -> None:
+    del signal_number
+    os.write(stderr, f'Error: {LOST}\n'.encode())
+    os._exit(1)
+
+  # Python's own handlers wait for the main thread, after the abort.
+  _kept_alive.append(ctypes.CFUNCTYPE(None, ctypes.c_int)(end))
+  library = ctypes.CDLL(None)
+  library.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
+  library.signal.restype = ctypes.c_void_p
+  library.signal(signal.SIGABRT, ctypes.cast(_kept_alive[-1], ctypes.c_void_p))
 
 
 def is_main() -> bool:
@@ -157,36 +193,6 @@ def check_alike(what: str) -> None:
   if len(others):
     raise ValueError(
       f'Process {others[0]} was not started with the same command as process 0.'
-    )
-
-
-def check_shared(folder: str) -> None:
-  """Checks that all processes see the same folder.
-
-  Raises:
-    ValueError: On all processes, if one of them does not.
-  """
-  if jax.process_count() == 1:
-    return
-  path = os.path.join(folder, '.seen_by_all')
-
-  def write():
-    token = secrets.randbelow(2**31)
-    with open(path, 'w', encoding='utf-8') as f:
-      f.write(str(token))
-    return token
-
-  token = from_main(write)
-  try:
-    with open(path, encoding='utf-8') as f:
-      sees = f.read() == str(token)
-  except OSError:
-    sees = False
-  blind = np.flatnonzero(multihost_utils.process_allgather(np.int32(not sees)))
-  if len(blind):
-    raise ValueError(
-      f'Process {blind[0]} does not see what process 0 writes into {folder}:'
-      ' all processes must share the folder.'
     )
 
 

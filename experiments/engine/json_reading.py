@@ -1,8 +1,9 @@
 """JSON that others may have written: read, or refused in one line."""
 
 import json
-import os
 from typing import Any
+
+from experiments.engine import files
 
 # None of our files comes near these. What is nested deeper exhausts the stack
 # of whoever walks through it; greater integers overflow sooner or later.
@@ -11,14 +12,14 @@ _MAX_BYTES = 2**28
 _MAX_DIGITS = 18
 
 
-def read(path: str | os.PathLike) -> Any:
+def read(path: str) -> Any:
   """Returns the value that a file of JSON holds.
 
   Raises:
     ValueError: If it is no JSON, or too large; the text has not the path.
     OSError: If it cannot be read.
   """
-  with open(path, 'rb') as f:
+  with files.opened(path) as f:
     contents = f.read(_MAX_BYTES + 1)
   if len(contents) > _MAX_BYTES:
     raise ValueError(f'it is larger than {_MAX_BYTES:,} bytes.')

@@ -134,6 +134,7 @@ def train(
         bar.show({'validation': f'{loss:.4f}'})
       if stop or is_last or _is_due(done, experiment.checkpoint_every):
         raise_if_diverged(state)
+        metrics.flush(at_once=True)  # What goes on from here has its past.
         checkpoints.save(done, state)
       stopping.raise_if_stopped(stop, done)
       bar.update(done, state, is_last)

@@ -1,17 +1,30 @@
 """Training metrics: `metrics.jsonl`, one line a run and logging point."""
 
-from collections.abc import Sequence
 import contextlib
 import json
+import math
 import os
 import time
+from typing import Any
 
-from tensorboardX import event_file_writer, summary
+from tensorboardX import event_file_writer, record_writer, summary
 from tensorboardX.proto import event_pb2
 
-from experiments.engine import devices, files, json_reading
+from experiments.engine import devices, files, json_reading, progress
 
 METRICS_FILE = 'metrics.jsonl'
+# Seconds between two writes to a bucket, in which a file is written whole.
+_BUCKET_INTERVAL_S = 10.0
+
+
+class _Factory:
+  """How tensorboardX opens files in a bucket."""
+
+  def open(self, path: str):
+    return files.appending(path)
+
+
+record_writer.register_writer_factory('gs', _Factory())
 
 
 class Metrics:
@@ -31,16 +44,23 @@ class Metrics:
     self._workdir = workdir
     self._lines: list[dict[str, float]] = []
     self._opened = contextlib.ExitStack()
+    self._interval_s = _BUCKET_INTERVAL_S if files.in_bucket(workdir) else 0.0
+    self._written_at = -math.inf
     devices.from_main(lambda: self._open(step))
 
   def _open(self, step: int) -> None:
     path = os.path.join(self._workdir, METRICS_FILE)
-    lines = [line for line in read(self._workdir) if line['step'] <= step]
+    if step and not files.exists(path):
+      progress.say(f'{path} is missing: metrics of steps to {step} are lost.')
+    lines, num_foreign = _read(path)
+    if num_foreign:
+      progress.say(f'{path}: {num_foreign} lines are no metrics; left out.')
+    lines = [line for line in lines if line['step'] <= step]
     files.write_atomically(path, ''.join(map(_as_text, lines)))
     folder = os.path.join(self._workdir, 'tensorboard')
     files.make_folder(folder)
     with files.named_errors(self._workdir):
-      self._file = open(path, 'a', encoding='utf-8')  # noqa: SIM115
+      self._file = files.appending(path)
       self._opened.callback(self._file.close)
       # Not its SummaryWriter: the thread of that dies of a full disk, silently,
       # and whoever writes then waits for ever.
@@ -56,14 +76,24 @@ class Metrics:
     """Adds one run's values at a step, for `flush` to write."""
     self._lines.append({'step': step, 'run': run, **values})
 
-  def flush(self) -> None:
-    """Writes what was added; all processes must call it."""
-    lines, self._lines = self._lines, []
-    devices.from_main(lambda: self._write(lines))
+  def flush(self, at_once: bool = False) -> None:
+    """Writes what was added; all processes must call it.
 
-  def _write(self, lines: Sequence[dict[str, float]]) -> None:
+    Args:
+      at_once: Whether to write to a bucket even if it was just written to.
+    """
+    devices.from_main(lambda: self._write(at_once))
+    if not devices.is_main():
+      self._lines.clear()
+
+  def _write(self, at_once: bool) -> None:
+    now = time.monotonic()
+    if not at_once and now - self._written_at < self._interval_s:
+      return
+    self._written_at = now
+    lines, self._lines = self._lines, []
     with files.named_errors(self._workdir):
-      self._file.write(''.join(map(_as_text, lines)))
+      self._file.write(''.join(map(_as_text, lines)).encode())
       self._file.flush()
       for line in lines:
         for name, value in line.items():
@@ -78,7 +108,9 @@ class Metrics:
     self._tensorboard.write_event(event)
 
   def close(self) -> None:
-    """Closes the files; what was not flushed is lost."""
+    """Writes what is left, in the main process, and closes the files."""
+    if self._lines and devices.is_main():
+      self._write(at_once=True)
     with files.named_errors(self._workdir):
       self._opened.close()
 
@@ -88,20 +120,37 @@ def _as_text(line: dict[str, float]) -> str:
 
 
 def read(workdir: str) -> list[dict[str, float]]:
-  """Returns the metrics in a folder, leaving out lines that are damaged.
+  """Returns the metrics in a folder, leaving out lines that are none.
 
   The last line is, where a process was killed as it wrote it.
   """
-  path = os.path.join(workdir, METRICS_FILE)
-  if not os.path.exists(path):
-    return []
-  lines = []
-  with open(path, encoding='utf-8', errors='replace') as f:
-    for line in f:
-      try:
-        values = json_reading.parse(line)
-      except ValueError:
-        continue
-      if isinstance(values, dict) and isinstance(values.get('step'), int):
-        lines.append(values)
-  return lines
+  return _read(os.path.join(workdir, METRICS_FILE))[0]
+
+
+def _read(path: str) -> tuple[list[dict[str, float]], int]:
+  """Returns metrics, and how many lines are foreign: none, nor cut off."""
+  try:
+    text = files.read(path).decode(errors='replace')
+  except FileNotFoundError:
+    return [], 0
+  lines, num_foreign = [], 0
+  for line in text.splitlines(keepends=True):
+    try:
+      values = json_reading.parse(line)
+    except ValueError:
+      values = None
+    if _is_metrics(values):
+      lines.append(values)
+    elif line.endswith('\n'):
+      num_foreign += 1
+  return lines, num_foreign
+
+
+def _is_metrics(values: Any) -> bool:
+  """Whether it is what `Metrics.write` adds."""
+  return (
+    isinstance(values, dict)
+    and isinstance(values.get('step'), int)
+    and isinstance(values.get('run'), int)
+    and all(isinstance(value, int | float) for value in values.values())
+  )

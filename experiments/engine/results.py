@@ -38,7 +38,7 @@ def save(path: str, text: str) -> None:
   Raises:
     OSError: If it cannot be written.
   """
-  files.make_folder(os.path.dirname(os.path.abspath(path)))
+  files.make_folder(os.path.dirname(files.absolute(path)))
   files.write_atomically(path, text)
 
 
@@ -55,7 +55,7 @@ def is_measured(path: str, differences: Callable[[], Sequence[str]]) -> bool:
   """
 
   def look():
-    if not os.path.exists(path):
+    if not files.exists(path):
       return False
     if differing := differences():
       raise ValueError(

@@ -47,7 +47,7 @@ def _claim(
   experiment: experiment_lib.BaseExperiment, workdir: str, runs: Runs
 ) -> None:
   path = os.path.join(workdir, CONFIG_FILE)
-  if os.path.exists(path):
+  if files.exists(path):
     found = load(workdir, type(experiment))
     is_trained = bool(found.training_steps)
     if is_trained != bool(experiment.training_steps):
@@ -69,7 +69,7 @@ def _claim(
     if found != experiment:
       _write(experiment, runs, path)
     return
-  if any(not name.startswith('.') for name in os.listdir(workdir)):
+  if any(not name.startswith('.') for name in files.names(workdir)):
     raise ValueError(
       f'{workdir} has files but no {CONFIG_FILE}. Choose another --workdir, or'
       ' remove this one to start anew.'

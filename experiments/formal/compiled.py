@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from experiments.engine import checkpoints as checkpoints_lib
-from experiments.engine import files, progress
+from experiments.engine import locks, progress
 from experiments.engine import workdir as workdir_lib
 from experiments.formal import builders, registries, training
 from experiments.formal import config as config_lib
@@ -80,7 +80,7 @@ def compile_task(
   state = state.replace(
     params=jax.tree.map(lambda x: jnp.array(x)[None], params)
   )
-  with files.locked(workdir):
+  with locks.locked(workdir):
     workdir_lib.claim(experiment, workdir)
     checkpoints = checkpoints_lib.Checkpoints(workdir)
     checkpoints.save(0, state)

@@ -9,6 +9,7 @@ from experiments.engine import (
   checkpoints,
   devices,
   files,
+  locks,
   progress,
 )
 from experiments.engine import workdir as workdir_lib
@@ -50,8 +51,8 @@ def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
     return task, model
 
   task, model = devices.on_all(make)
-  devices.check_alike(repr((experiment, os.path.abspath(workdir))))
-  with files.locked(workdir):
+  devices.check_alike(repr((experiment, files.absolute(workdir))))
+  with locks.locked(workdir):
     workdir_lib.claim(experiment, workdir)
     state = training.train(experiment, workdir, task, model)
     _evaluate_and_report(experiment, task, model, state.params, workdir)

@@ -16,6 +16,7 @@ from experiments.engine import (
   devices,
   estimates,
   files,
+  locks,
   loop,
   optimization,
   progress,
@@ -98,8 +99,8 @@ def train(
   clock.check_limit('time_budget_s', time_budget_s)
   text = devices.on_all(lambda: load_text(experiment))
   experiment = devices.on_all(lambda: trainable(experiment, text))
-  devices.check_alike(repr((experiment, os.path.abspath(workdir))))
-  with files.locked(workdir):
+  devices.check_alike(repr((experiment, files.absolute(workdir))))
+  with locks.locked(workdir):
     workdir_lib.claim(experiment, workdir)
     try:
       training.train(experiment, workdir, text, time_budget_s)

@@ -6,7 +6,7 @@ import math
 import os
 from typing import Any
 
-from experiments.engine import clock, devices, files, loop, progress
+from experiments.engine import clock, devices, files, locks, loop, progress
 from experiments.engine import results as results_lib
 from experiments.engine import workdir as workdir_lib
 from experiments.language import config as config_lib
@@ -83,7 +83,7 @@ def sweep(
       if trained_s < training_time_s or not trained_s:
         run.train(experiment, run_dir, training_time_s - trained_s)
       else:
-        with files.locked(run_dir):
+        with locks.locked(run_dir):
           workdir_lib.claim(experiment, run_dir)
       results = run.evaluate(
         run_dir, preset.lengths, preset.num_sequences, batch_tokens

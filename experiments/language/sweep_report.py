@@ -1,7 +1,6 @@
 """All models of a preset, as measured so far, beside the paper."""
 
 import dataclasses
-import glob
 import os
 from typing import Any
 
@@ -57,7 +56,10 @@ def load(name: str, folder: str) -> Results:
   found: Results = {}
   for model in preset.models:
     found[model] = {}
-    for path in sorted(glob.glob(path_of(glob.escape(folder), model, '*'))):
+    for file in files.below(os.path.join(folder, model)):
+      if not (file.startswith('seed_') and file.endswith('.json')):
+        continue
+      path = os.path.join(folder, model, file)
       results = report.load_json(path)
       is_as_said = (
         results['perplexity'].keys() >= set(preset.lengths)

@@ -41,7 +41,7 @@ def report(
       f' not {"both" if workdir else "neither"}.'
     )
   folder = results_folder or os.path.join(workdir, results_lib.FOLDER)
-  if not os.path.isdir(workdir or folder):
+  if not files.is_folder(workdir or folder):
     raise ValueError(f'There is no folder {workdir or folder}.')
   found = numbers.tables(results.load_all(folder))
   text = markdown(found)

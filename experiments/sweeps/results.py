@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.engine import environment
+from experiments.engine import environment, files
 from experiments.engine import results as results_lib
 from experiments.sweeps import presets
 
@@ -118,12 +118,13 @@ def _curves(
   at = {(row['step'], row['run']): row for row in metrics}
   curves: dict[str, list] = {'step': steps}
   for name in ('loss', 'accuracy'):
-    curves[name] = [
-      [
-        round(at[step, run][name], _DIGITS) if (step, run) in at else None
-        for step in steps
-      ]
+    # None where a run has diverged, or a line was lost.
+    values = [
+      [at.get((step, run), {}).get(name) for step in steps]
       for run in range(num_runs)
+    ]
+    curves[name] = [
+      [None if x is None else round(x, _DIGITS) for x in row] for row in values
     ]
   return curves
 
@@ -227,18 +228,14 @@ def load_all(folder: str) -> Iterator[Result]:
   Raises:
     ValueError: If a JSON file is no result, or that of another path's cell.
   """
-  for parent, folders, names in os.walk(folder):
-    folders.sort()
-    if parent == folder and results_lib.LANGUAGE in folders:
-      folders.remove(results_lib.LANGUAGE)
-    for name in sorted(names):
-      if name.endswith('.json'):
-        file = os.path.join(parent, name)
-        result = load(file)
-        cell = (result.preset, result.task, f'{result.model}.json')
-        if os.path.relpath(file, folder) != os.path.join(*cell):
-          raise ValueError(
-            f'{file} holds the result of {os.path.join(*cell)}; it is in the'
-            ' wrong place.'
-          )
-        yield result
+  for name in files.below(folder):
+    of_language = name.startswith(results_lib.LANGUAGE + os.sep)
+    if name.endswith('.json') and not of_language:
+      file = os.path.join(folder, name)
+      result = load(file)
+      place = os.path.join(result.preset, result.task, f'{result.model}.json')
+      if name != place:
+        raise ValueError(
+          f'{file} holds the result of {place}; it is in the wrong place.'
+        )
+      yield result

@@ -11,6 +11,7 @@ from experiments.engine import (
   clock,
   devices,
   files,
+  locks,
   loop,
   metrics,
   progress,
@@ -138,7 +139,7 @@ def sweep(
     progress.say(f'Part {part} has no cell.')
     return True
   devices.check_alike(
-    repr((name, cells, os.path.abspath(workdir), os.path.abspath(results_dir)))
+    repr((name, cells, files.absolute(workdir), files.absolute(results_dir)))
     + repr((part, time_budget_s))
   )
 
@@ -151,7 +152,7 @@ def sweep(
   devices.on_all(check)
   devices.from_main(lambda: files.make_folder(results_dir))
   part_folder = os.path.join(workdir, f'part_{part.replace("/", "_of_")}')
-  with files.locked(part_folder):
+  with locks.locked(part_folder):
     waiting = [c for c in cells if not _has_result(name, c, results_dir)]
     if len(waiting) < len(cells):
       progress.say(
@@ -203,7 +204,7 @@ def _measure(
   task, model = builders.make_task_and_model(experiment)
   folder = os.path.join(workdir, 'cells', cell.task, cell.model)
   runs = [(rate, seed, seed) for rate, seed in cell.runs]
-  with files.locked(folder):
+  with locks.locked(folder):
     workdir_lib.claim(experiment, folder, runs)
     try:
       state = training.train(

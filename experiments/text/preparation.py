@@ -18,7 +18,7 @@ from typing import Any
 
 import tensorflow_datasets as tfds
 
-from experiments.engine import files, progress
+from experiments.engine import locks, progress
 from experiments.text import builder, documents, loading, splits, tokenizers
 from experiments.text import pieces as pieces_lib
 
@@ -79,7 +79,7 @@ def prepare(
     },
   }
   work = os.path.join(data_dir, f'.pieces-{tokenizer.name}')
-  with files.locked(data_dir):
+  with locks.locked(data_dir):
     if os.path.exists(builder.folder(data_dir, tokenizer.name)):
       text = loading.load(data_dir, tokenizer.name)
       if metadata.items() <= text.metadata.items():

@@ -14,7 +14,7 @@ import pytest
 from experiments.engine import (
   checkpoints,
   devices,
-  files,
+  locks,
   loop,
   metrics,
   optimization,
@@ -339,7 +339,7 @@ def test_nothing_but_damaged_checkpoints_is_an_error(tmp_path):
 
 
 def test_a_second_process_is_kept_out(tmp_path):
-  with files.locked(str(tmp_path)), pytest.raises(OSError, match='Another'):
+  with locks.locked(str(tmp_path)), pytest.raises(OSError, match='Another'):
     run.train_and_evaluate(_TINY, str(tmp_path))
 
 

@@ -12,7 +12,7 @@ import pytest
 import tensorflow_datasets as tfds
 import zstandard
 
-from experiments.engine import files
+from experiments.engine import locks
 from experiments.text import (
   builder,
   documents,
@@ -360,7 +360,7 @@ def test_two_at_once_are_refused(tmp_path):
   raw.mkdir()
   (raw / 'a.txt').write_text('text')
   with (
-    files.locked(str(data_dir)),
+    locks.locked(str(data_dir)),
     pytest.raises(OSError, match='Another process is using'),
   ):
     _prepare(raw, data_dir)
