@@ -209,20 +209,16 @@ def join_processes() -> None:
 
 def _fail(message: str, status: int = _ERROR) -> NoReturn:
   """Ends the process with a message, which is the last that it prints."""
-  print(message, file=sys.stderr)
   sys.stdout.flush()
   sys.stderr.flush()
-  # At once: threads of a checkpoint that could not be written would go on to
-  # print tracebacks, and those that compile would go on for minutes. All files
-  # are closed by now.
-  os._exit(status)
+  devices.end(message, status)  # All files are closed by now.
 
 
 def _lost(reason: str) -> str:
   return f'{devices.LOST} ({reason})'
 
 
-def _keep_compilations() -> None:
+def keep_compilations() -> None:
   """Keeps compiled programs in the user's folder of caches."""
   cache = os.environ.get('XDG_CACHE_HOME', '')
   if not os.path.isabs(cache):  # Then it counts as not set.
@@ -238,7 +234,7 @@ def run(main: Callable[[], None]) -> None:
   def guarded(argv: Sequence[str]) -> None:
     logging.set_verbosity(logging.ERROR)
     if not jax.config.jax_compilation_cache_dir:
-      _keep_compilations()
+      keep_compilations()
     try:
       if len(argv) > 1:
         raise ValueError(
