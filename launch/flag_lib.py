@@ -249,20 +249,16 @@ def _fail(message: str, status: int = _ERROR) -> NoReturn:
   line = ' '.join(lines).encode(errors='backslashreplace').decode()
   if len(line) > _MAX_LINE:  # A flag's value, with what is wrong behind it.
     line = f'{line[: _MAX_LINE // 2]} ... {line[-_MAX_LINE // 2 :]}'
-  print(line, file=sys.stderr)
   sys.stdout.flush()
   sys.stderr.flush()
-  # At once: threads of a checkpoint that could not be written would go on to
-  # print tracebacks, and those that compile would go on for minutes. All files
-  # are closed by now.
-  os._exit(status)
+  devices.end(line, status)  # All files are closed by now.
 
 
 def _lost(reason: str) -> str:
   return f'{devices.LOST} ({reason})'
 
 
-def _keep_compilations() -> None:
+def keep_compilations() -> None:
   """Keeps compiled programs in the user's folder of caches."""
   cache = os.environ.get('XDG_CACHE_HOME', '')
   if not os.path.isabs(cache):  # Then it counts as not set.
@@ -288,7 +284,7 @@ def run(main: Callable[[], None]) -> None:
   def guarded(argv: Sequence[str]) -> None:
     logging.set_verbosity(logging.ERROR)
     if not jax.config.jax_compilation_cache_dir:
-      _keep_compilations()
+      keep_compilations()
     try:
       if len(argv) > 1:
         raise ValueError(

@@ -14,7 +14,7 @@ import re
 import signal
 import sys
 import threading
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 import zlib
 
 import chex
@@ -96,14 +96,30 @@ def join(
   signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
+def end(message: str, status: int = 1, stderr: int = 2) -> NoReturn:
+  """Ends the process at once with a message, the last that it prints.
+
+  Nothing is waited for: threads of a checkpoint that could not be written would
+  go on to print tracebacks, and those that compile would go on for minutes.
+
+  Args:
+    message: A line.
+    status: Exit status.
+    stderr: Where standard error is, if not where it always is.
+  """
+  stderr = os.dup(stderr)
+  # Native threads write a last word too, and not always before this one.
+  os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+  os.write(stderr, f'{message}\n'.encode(errors='backslashreplace'))
+  os._exit(status)
+
+
 def _give_up() -> None:
-  print(
+  # From a thread: the main one waits inside JAX and cannot be told.
+  end(
     f'Error: The other processes did not come within {_JOIN_TIMEOUT_S} seconds.'
-    f' Start the same command in each. {_HOW_TO_JOIN}',
-    file=sys.stderr,
-    flush=True,
+    f' Start the same command in each. {_HOW_TO_JOIN}'
   )
-  os._exit(1)  # The main thread waits inside JAX and cannot be told.
 
 
 def _say_so_when_aborted() -> None:
@@ -113,18 +129,15 @@ def _say_so_when_aborted() -> None:
   dies that keeps the others in touch, which is the first.
   """
   stderr = os.dup(2)  # Which `checkpoints` replaces now and then.
-
-  def end(signal_number: int) -> None:
-    del signal_number
-    os.write(stderr, f'Error: {LOST}\n'.encode())
-    os._exit(1)
-
   # Python's own handlers wait for the main thread, after the abort.
-  _kept_alive.append(ctypes.CFUNCTYPE(None, ctypes.c_int)(end))
+  handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(
+    lambda signal_number: end(f'Error: {LOST}', 1, stderr)
+  )
+  _kept_alive.append(handler)
   library = ctypes.CDLL(None)
   library.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
   library.signal.restype = ctypes.c_void_p
-  library.signal(signal.SIGABRT, ctypes.cast(_kept_alive[-1], ctypes.c_void_p))
+  library.signal(signal.SIGABRT, ctypes.cast(handler, ctypes.c_void_p))
 
 
 def is_main() -> bool:

@@ -86,6 +86,8 @@ def named_errors(path: str) -> Iterator[None]:
     if str(error).startswith('Cannot '):
       raise
     reason = error.strerror or first_line(error)
+    if in_bucket(path) and isinstance(error, FileNotFoundError):
+      reason = 'there is no such bucket'
     raise OSError(f'Cannot write {path}: {reason}.') from error
 
 

@@ -8,7 +8,6 @@ import itertools
 import os
 import secrets
 import socket
-import sys
 import threading
 import time
 
@@ -79,13 +78,10 @@ def _locked_in_bucket(folder: str) -> Iterator[None]:
     while not is_over.wait(_BEAT_S):
       with contextlib.suppress(OSError):  # Out of reach; the next may do.
         if not _contents(path).startswith(owner):
-          print(
+          devices.end(  # Two would write into it.
             f'Error: Another process has taken {folder}: this one was silent'
-            f' for more than {_EXPIRES_S:.0f} seconds.',
-            file=sys.stderr,
-            flush=True,
+            f' for more than {_EXPIRES_S:.0f} seconds.'
           )
-          os._exit(1)  # Two would write into it.
         files.write_atomically(path, next(beats))
 
   thread = threading.Thread(target=beat, daemon=True)

@@ -57,3 +57,22 @@ def test_a_checkpoint_with_a_file_too_many_is_passed_over(tmp_path, capfd):
   assert step == 1 and (state['a'] == _A).all()
   message = 'Checkpoint 2 is damaged (stray has changed); passing it over.'
   assert message in capfd.readouterr().err
+
+
+@pytest.mark.parametrize('sums', ['{}', '[]', '[' * 100_000, '{"a": 1}'])
+def test_a_stray_folder_does_not_hide_the_one_before(sums, tmp_path, capsys):
+  state = {'params': {'a': _A}}
+  _saved(tmp_path, state).close()
+  (tmp_path / 'checkpoints' / '7').mkdir()
+  (tmp_path / 'checkpoints' / '7.sha256.json').write_text(sums)
+  kept = checkpoints.Checkpoints(tmp_path)
+  step, restored = kept.restore(state)
+  kept.close()
+  assert step == 1 and (restored['params']['a'] == _A).all()
+  assert 'Checkpoint 7 is damaged' in capsys.readouterr().err
+
+
+def test_a_file_in_place_of_the_folder_is_refused_at_once(tmp_path):
+  (tmp_path / 'checkpoints').touch()
+  with pytest.raises(OSError, match='checkpoints cannot be a folder: a file'):
+    checkpoints.Checkpoints(tmp_path)

@@ -72,3 +72,36 @@ def test_a_full_disk_is_told_and_nothing_waits(room, tmp_path):
     signal.signal(signal.SIGXFSZ, handler)
   last = metrics.read(str(tmp_path))[-1]['step']
   assert last < 999
+
+
+def test_metrics_that_are_gone_are_told(tmp_path, capsys):
+  metrics.Metrics(str(tmp_path), 0).close()
+  assert capsys.readouterr().err == ''
+  metrics.Metrics(str(tmp_path), 2).close()  # None were due yet.
+  assert capsys.readouterr().err == ''
+  (tmp_path / metrics.METRICS_FILE).unlink()
+  metrics.Metrics(str(tmp_path), 2).close()
+  told = capsys.readouterr().err
+  assert told.count('\n') == 1
+  assert 'metrics.jsonl is missing: metrics of steps to 2 are lost' in told
+
+
+def test_lines_that_are_no_metrics_are_told_and_left_out(tmp_path, capsys):
+  good = '{"step": 1, "run": 0, "loss": 1.0}\n'
+  foreign = [
+    'hello',
+    '{"step": 1}',
+    '{"step": 1, "run": "a"}',
+    '{"step": 1.5, "run": 0}',
+    '{"step": 1, "run": 0, "loss": "low"}',
+    '{"step": 1, "run": 0, "loss": [1]}',
+    '[' * 100_000,
+    '7',
+  ]
+  text = good + ''.join(line + '\n' for line in foreign) + '{"step": 2, "lo'
+  (tmp_path / metrics.METRICS_FILE).write_text(text)
+  assert [row['step'] for row in metrics.read(str(tmp_path))] == [1]
+  metrics.Metrics(str(tmp_path), 1).close()
+  told = capsys.readouterr().err
+  assert told.count('\n') == 1 and f'{len(foreign)} lines are no metr' in told
+  assert (tmp_path / metrics.METRICS_FILE).read_text() == good

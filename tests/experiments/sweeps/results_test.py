@@ -136,3 +136,24 @@ def test_a_result_in_another_cells_place_is_refused(tmp_path):
     list(results.load_all(str(tmp_path)))
   assert path in str(refused.value)
   assert os.path.join('smoke', 'even_pairs', 'rnn') in str(refused.value)
+
+
+def test_lines_without_what_is_drawn_leave_gaps(tmp_path):
+  """A workdir's metrics may have lost lines, and gained others."""
+  made = results.make(
+    'smoke',
+    _CELL,
+    diverged_at=[-1] * len(_CELL.runs),
+    training_length=8,
+    chance=0.5,
+    accuracy={'': np.ones((len(_CELL.runs), 20))},
+    metrics=[
+      {'step': 1, 'run': 0, 'loss': 0.25, 'accuracy': 0.5},
+      {'step': 2, 'run': 0, 'speed': 3},
+    ],
+    wall_time_s={'training': 1.0},
+  )
+  assert made.curves['loss'][0] == [0.25, None]
+  path = results.path(str(tmp_path), 'smoke', _CELL)
+  results.save(made, path)
+  assert results.load(path) == made
