@@ -68,9 +68,9 @@ def test_a_bucket_that_is_not_there_is_one_line():
 
 
 def test_a_locked_folder_is_refused_as_long_as_its_owner_lives(folder, quick):
-  with locks.locked(folder), pytest.raises(OSError, match='Another process is'):
-    with locks.locked(folder):
-      pass
+  refused = pytest.raises(OSError, match='Another process is')
+  with locks.locked(folder), refused, locks.locked(folder):
+    pass
   with locks.locked(folder):  # At once: it was given back.
     pass
   assert files.names(folder) == []
