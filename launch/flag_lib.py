@@ -40,13 +40,10 @@ class _JsonParser(flags.ArgumentParser):
 
   def parse(self, argument):
     if isinstance(argument, str):
-      argument = self._read(argument)
+      argument = json_reading.parse(argument)
     if not isinstance(argument, dict):
       raise ValueError(f'expected a JSON object, got {reprlib.repr(argument)}')
     return argument
-
-  def _read(self, argument):
-    return json_reading.parse(argument)
 
   def flag_type(self):
     return 'JSON'

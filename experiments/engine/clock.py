@@ -25,18 +25,33 @@ def check_limit(name: str, limit_s: float) -> None:
 
 @contextlib.contextmanager
 def running(folder: str) -> Iterator[None]:
-  """Adds the seconds of the block to those before; a kill loses its own."""
-  if not devices.is_main():
-    yield
-    return
-  before = seconds(folder)
+  """Adds the seconds of the block to those before; a kill loses its own.
+
+  Raises:
+    OSError: On all processes, if they cannot be read or written.
+  """
+  before = 0.0
+
+  def read():
+    nonlocal before
+    before = seconds(folder)
+
+  def write():
+    now = before + time.perf_counter() - start
+    path = os.path.join(folder, _FILE)
+    files.write_atomically(path, json.dumps({'seconds': now}))
+
+  devices.from_main(read)
   start = time.perf_counter()
-  path = os.path.join(folder, _FILE)
   try:
     yield
-  finally:
-    now = before + time.perf_counter() - start
-    files.write_atomically(path, json.dumps({'seconds': now}))
+  except BaseException:
+    # What ended the block is what is told; perhaps on this process alone.
+    with contextlib.suppress(OSError):
+      if devices.is_main():
+        write()
+    raise
+  devices.from_main(write)
 
 
 def seconds(folder: str) -> float:

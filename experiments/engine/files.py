@@ -37,6 +37,8 @@ def absolute(path: str) -> str:
   if in_bucket(path):
     _prepare_buckets()
     path = path.rstrip('/')
+    if '::' in path:  # Means more than a name to the library below.
+      raise ValueError(f'A path in a bucket must have no "::", got {path!r}.')
   elif scheme := re.match(r'([A-Za-z][\w+.-]*)://', path):
     raise ValueError(
       f'{path!r}: a folder is on a disk or in {_BUCKETS}bucket/; nothing else'
@@ -96,6 +98,14 @@ def first_line(error: Exception) -> str:
   return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
 
 
+def _system(path: str) -> tuple[fsspec.AbstractFileSystem, str]:
+  """Returns the file system of a path, and the path in it."""
+  if in_bucket(path):
+    return fsspec.url_to_fs(absolute(path))
+  # In which `url_to_fs` would read more than a name, as in `a::b`.
+  return fsspec.filesystem('file'), absolute(path)
+
+
 def read(path: str) -> bytes:
   """Returns what is in a file.
 
@@ -104,16 +114,6 @@ def read(path: str) -> bytes:
   """
   with _named('read', path):
     return _epath(path).read_bytes()
-
-
-def read_text(path: str) -> str:
-  """Returns what is in a file of UTF-8.
-
-  Raises:
-    OSError: As `read`.
-    ValueError: If it is something else.
-  """
-  return read(path).decode()
 
 
 def opened(path: str) -> BinaryIO:
@@ -145,7 +145,7 @@ def names(folder: str) -> list[str]:
 def below(folder: str) -> list[str]:
   """Returns the paths, from a folder, of all files in and below it, sorted."""
   with _named('read', folder):
-    system, root = fsspec.url_to_fs(absolute(folder))
+    system, root = _system(folder)
     return sorted(os.path.relpath(p, root) for p in system.find(root))
 
 
@@ -245,7 +245,7 @@ def make_new(path: str, contents: bytes) -> bool:
     OSError: If it cannot be made.
   """
   with named_errors(path):
-    system, name = fsspec.url_to_fs(absolute(path))
+    system, name = _system(path)
     try:
       system.pipe_file(name, contents, mode='create')
     except FileExistsError:

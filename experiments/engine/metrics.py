@@ -109,10 +109,12 @@ class Metrics:
 
   def close(self) -> None:
     """Writes what is left, in the main process, and closes the files."""
-    if self._lines and devices.is_main():
-      self._write(at_once=True)
-    with files.named_errors(self._workdir):
-      self._opened.close()
+    try:
+      if self._lines and devices.is_main():
+        self._write(at_once=True)
+    finally:
+      with files.named_errors(self._workdir):
+        self._opened.close()
 
 
 def _as_text(line: dict[str, float]) -> str:

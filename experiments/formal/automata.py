@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from experiments.engine import files, json_reading, progress
+from experiments.engine import json_reading, progress, results
 from tasks.automata import fields, reading, regex, writing
 
 
@@ -42,9 +42,7 @@ def convert(
   if pattern:
     symbols = regex.read_alphabet(alphabet, pattern)
     automaton = regex.to_fields(pattern, symbols)
-  text = writing.to_text(automaton, output)
-  files.make_folder(os.path.dirname(os.path.abspath(output)))
-  files.write_atomically(output, text)
+  results.save(output, writing.to_text(automaton, output))
   progress.say(
     f'{output}: {len(automaton["states"])} states,'
     f' {len(automaton["alphabet"])} symbols.'

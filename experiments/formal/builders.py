@@ -1,4 +1,4 @@
-"""From an experiment's names to its task, model, curriculum and schedule."""
+"""From an experiment's names to its task, model and curriculum."""
 
 from collections.abc import Callable, Mapping
 import functools

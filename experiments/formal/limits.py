@@ -60,15 +60,22 @@ def check(
       ),
       'batch_size, sequence_length or model',
     )
-  check_evaluation(experiment, task, model)
+  check_evaluation(experiment, task, model, num_runs)
 
 
 def check_evaluation(
   experiment: config_lib.Experiment,
   task: task_lib.GeneralizationTask,
   model: models.Model,
+  num_runs: int = 1,
 ) -> None:
   """Checks that the evaluation of a model can fit.
+
+  Args:
+    experiment: What is to be done.
+    task: Its task.
+    model: Its model.
+    num_runs: How many are evaluated together.
 
   Raises:
     ValueError: As `check`.
@@ -76,16 +83,18 @@ def check_evaluation(
   longest = experiment.max_range_test_length
   batch_size = experiment.range_test_batch_size
   what = f'test strings of up to {longest:,} symbols'
-  mesh = devices.make_mesh(1, experiment.batch_size)
+  mesh = devices.make_mesh(num_runs, experiment.batch_size)
   estimates.check(
     f'{batch_size:,} {what}',
-    batch_size / mesh.size * longest * _TOKEN_BYTES,
+    batch_size / mesh.shape['data'] * longest * _TOKEN_BYTES,
     'range_test_batch_size or max_range_test_length',
   )
   at_once = min(batch_size, model.sub_batch_size or batch_size)
   estimates.check(
     f'{at_once:,} {what}',
-    at_once / mesh.size * string_bytes(experiment, task, model, longest),
+    at_once
+    / mesh.shape['data']
+    * string_bytes(experiment, task, model, longest),
     'range_test_batch_size, max_range_test_length or model',
   )
 
@@ -100,7 +109,7 @@ def string_bytes(
   """Returns the bytes that a model needs for a string, at least.
 
   Args:
-    experiment: With the model's width.
+    experiment: Says what the model reads.
     task: Its task.
     model: The model. RegularGPT, where it gives one answer, reads short strings
       off a table; others have a vector at every symbol.
@@ -108,13 +117,11 @@ def string_bytes(
     is_training: Whether what a model makes of a string is kept for the
       backward pass.
   """
-  width = experiment.architecture_params.get(
-    'hidden_size', experiment.embedding_dim
-  )
+  width = model.width
   num_read = models.num_read(experiment, task, length)
   num_vectors = num_read
   if model.config is not None:
-    width, span = model.config.embedding_dim, 1
+    span = 1
     max_rows = lookup.MAX_ONE_HOT_ROWS if is_training else _MAX_TEST_ROWS
     while span < length and max_rows >= chunk_table.num_strings(
       task.input_size, span * model.config.chunk_size

@@ -46,6 +46,7 @@ class Model:
       same parameters can share when they read that many symbols in all, a tree
       of arrays, or None; so many runs do it side by side on a device.
     bucket_base: Widths of buckets are powers of it.
+    width: Numbers of a vector that it makes at each place.
     sub_batch_size: Strings to test on at a time; None for any number.
     config: Of a `RegularGPT` that reads the input alone, whose parameters are
       those of `init`; None for any other model.
@@ -54,6 +55,7 @@ class Model:
   init: Callable[[chex.PRNGKey], chex.ArrayTree]
   apply: Callable[..., jax.Array]
   share: Callable[[chex.ArrayTree, int, int], Any]
+  width: int
   bucket_base: int = 2
   sub_batch_size: int | None = None
   config: regular_gpt_config.RegularGPTConfig | None = None
@@ -104,7 +106,7 @@ def make_regular_gpt(
       max_extra_levels=experiment.max_extra_levels,
       **hyperparameters,
     )
-    model = _haiku_model(experiment, task, core, core)
+    model = _haiku_model(experiment, task, core, core, config.embedding_dim)
     return dataclasses.replace(model, bucket_base=config.chunk_size)
 
   module = regular_gpt_model.RegularGPT(config)
@@ -135,7 +137,14 @@ def make_regular_gpt(
       params, num_symbols, max_rows=max_rows, method=module.tabulate
     )
 
-  return Model(init, apply, share, bucket_base=config.chunk_size, config=config)
+  return Model(
+    init,
+    apply,
+    share,
+    width=config.embedding_dim,
+    bucket_base=config.chunk_size,
+    config=config,
+  )
 
 
 # What the benchmark's example runs with; `architecture_params` replaces it.
@@ -213,7 +222,12 @@ def make_baseline(
   else:
     core = test_core = build(**params)
   return _haiku_model(
-    experiment, task, core, test_core, reads_targets=name == 'transformer'
+    experiment,
+    task,
+    core,
+    test_core,
+    width=params.get('hidden_size', experiment.embedding_dim),
+    reads_targets=name == 'transformer',
   )
 
 
@@ -287,6 +301,7 @@ def _haiku_model(
   task: task_lib.GeneralizationTask,
   core: Callable[..., jax.Array],
   test_core: Callable[..., jax.Array],
+  width: int,
   reads_targets: bool = False,
 ) -> Model:
   """Returns a model that reads one-hot inputs and some tokens after them.
@@ -296,6 +311,7 @@ def _haiku_model(
     task: What it is for.
     core: f(x, input_length, ...), returns all outputs.
     test_core: The same at test.
+    width: Of its vectors.
     reads_targets: Whether it is f(inputs, targets), an encoder-decoder.
   """
   is_single = data.is_single_output(task)
@@ -346,5 +362,6 @@ def _haiku_model(
     init,
     apply,
     share=lambda params, num_symbols, num_runs: None,
+    width=width,
     sub_batch_size=_TEST_SUB_BATCH_SIZE,
   )

@@ -178,9 +178,11 @@ def _evaluate_and_report(
   folder: str,
 ) -> None:
   accuracies = range_evaluation.evaluate(experiment, task, model, params)
-  if not devices.is_main():
-    return
-  chance = 1 / task.output_size
-  summary = report.save(experiment, accuracies[0], chance, folder)
-  print(report.table(experiment, summary, chance))
-  print(f'plot: {os.path.join(folder, report.NAME)}.png')
+
+  def write():
+    chance = 1 / task.output_size
+    summary = report.save(experiment, accuracies[0], chance, folder)
+    print(report.table(experiment, summary, chance))
+    print(f'plot: {os.path.join(folder, report.NAME)}.png')
+
+  devices.from_main(write)

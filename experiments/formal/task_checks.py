@@ -20,6 +20,8 @@ from experiments.formal import blame, data
 from tasks import task as task_lib
 from tasks.regular import regular_task
 
+# Up to this length all are asked for, and some of those above.
+_ALL_LENGTHS = 1000
 _KINDS = {np.integer: 'whole numbers', np.floating: 'floats'}
 
 
@@ -77,13 +79,20 @@ def _check_sizes(task: task_lib.GeneralizationTask, length: int) -> None:
       raise blame.TaskError(f'{where}: they must be strings, got {symbols!r}.')
   for name, minimum in names.items():
     # `data.is_single_output` asks for 10.
-    for n in range(1, max(10, length) + 1):
+    for n in _lengths(length):
       where = blame.method(task, name, n)
       with blame.blamed(where):
         _check_whole(where, getattr(task, name)(n), minimum)
   if isinstance(task, regular_task.RegularTask):
     with blame.blamed(blame.method(task, 'machine')):
       _ = task.machine
+
+
+def _lengths(longest: int) -> list[int]:
+  """Returns all short lengths, 10 among them, some longer ones, the longest."""
+  powers = [2**i for i in range(longest.bit_length())]
+  short = range(1, max(10, min(longest, _ALL_LENGTHS)) + 1)
+  return sorted({*short, *powers, longest})
 
 
 def _check_whole(where: str, value: Any, minimum: int) -> None:

@@ -10,8 +10,7 @@ from experiments.engine import clock, devices, files, locks, loop, progress
 from experiments.engine import results as results_lib
 from experiments.engine import workdir as workdir_lib
 from experiments.language import config as config_lib
-from experiments.language import presets, report, run, sweep_report
-from experiments.text import loading
+from experiments.language import evaluation, presets, report, run, sweep_report
 
 
 def sweep(
@@ -59,6 +58,7 @@ def sweep(
     results_dir or os.path.join(workdir, results_lib.FOLDER), name
   )
   told = (name, workdir, folder, models, seeds, training_time_s, report_only)
+  told += (batch_tokens,)
   devices.check_alike(repr((told, overrides)))
   overrides = {k: v for k, v in overrides.items() if v is not None}
   wanted = [
@@ -67,7 +67,9 @@ def sweep(
     for model in models or preset.models
     if not report_only
   ]
-  experiments = devices.on_all(lambda: _measurable(preset, wanted, overrides))
+  experiments = devices.on_all(
+    lambda: _measurable(preset, wanted, batch_tokens, overrides)
+  )
   devices.from_main(lambda: _check_folder(name, folder, experiments))
   waiting = [
     (seed, model, experiment)
@@ -77,7 +79,8 @@ def sweep(
   for seed, model, experiment in waiting:
     progress.say(f'{model}, seed {seed}:')
     run_dir = os.path.join(workdir, model, f'seed_{seed}')
-    trained_s = clock.seconds(run_dir)
+    # To the second, the same on all processes.
+    trained_s = devices.from_main(functools.partial(_whole_seconds, run_dir))
     try:
       # Interrupted in its evaluation, a model is not trained any longer.
       if trained_s < training_time_s or not trained_s:
@@ -96,9 +99,15 @@ def sweep(
   devices.from_main(functools.partial(sweep_report.write, name, folder))
 
 
+def _whole_seconds(folder: str) -> int:
+  """Returns the seconds that training took so far; 0 if there was none."""
+  return math.ceil(clock.seconds(folder))
+
+
 def _measurable(
   preset: presets.Preset,
   wanted: Sequence[tuple[int, str]],
+  batch_tokens: int,
   overrides: dict[str, Any],
 ) -> list[config_lib.LanguageExperiment]:
   """Returns the experiments of seeds and models, which know their text.
@@ -114,8 +123,11 @@ def _measurable(
   if not experiments:
     return []
   text = run.load_text(experiments[0])
-  loading.check_long_enough(
-    text.streams['test'], max(preset.lengths), preset.num_sequences
+  evaluation.check(
+    text.streams['test'],
+    preset.lengths,
+    preset.num_sequences,
+    batch_tokens,
   )
   return [run.trainable(experiment, text) for experiment in experiments]
 

@@ -134,14 +134,16 @@ def sweep(
   report_flags = [f'--results={results_dir}', f'--output_dir={workdir}']
   if results_dir == in_workdir:
     report_flags = [f'--workdir={workdir}']
+  devices.check_alike(
+    repr(
+      (name, repr(preset), files.absolute(workdir), files.absolute(results_dir))
+    )
+    + repr((part, time_budget_s))
+  )
   cells = part_of(presets.cells(preset), part)
   if not cells:
     progress.say(f'Part {part} has no cell.')
     return True
-  devices.check_alike(
-    repr((name, cells, files.absolute(workdir), files.absolute(results_dir)))
-    + repr((part, time_budget_s))
-  )
 
   def check():  # What is impossible fails now, or never.
     for cell in cells:

@@ -132,6 +132,7 @@ def load(data_dir: str, tokenizer: str = '') -> Text:
     OSError: If there is no prepared text, or a file of it is missing or
       damaged.
   """
+  builder.check_on_disk(data_dir)
   everywhere = builder.folder(data_dir)
   names = sorted(os.listdir(everywhere)) if os.path.isdir(everywhere) else []
   names = [n for n in names if os.path.isdir(builder.folder(data_dir, n))]

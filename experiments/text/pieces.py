@@ -70,6 +70,8 @@ def make_pieces(
   with _workers(num_workers) as pool:
     rule = splits.by_hash(source.heldout)
     pieces = _make_all(source, work, rule, [], pool, num_workers)
+    if not pieces:
+      raise ValueError('There is no text in any of the files.')
     num_documents = sum(read(pieces, 'counts'))[:, 0].tolist()
     if not any(num_documents) or not splits.are_few(
       num_documents, source.heldout

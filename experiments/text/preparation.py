@@ -63,6 +63,7 @@ def prepare(
     tokenizer_name = tokenizers.default_name(vocabulary_dir)
     if tokenizer_name == 'byte':
       why = ", for GPT-2's vocabulary is not on this machine"
+  builder.check_on_disk(data_dir)
   tokenizer = tokenizers.make_tokenizer(tokenizer_name, vocabulary_dir)
   paths = documents.find_files(pattern)
   if key != documents.KEY and all(map(documents.is_txt, paths)):
@@ -88,8 +89,7 @@ def prepare(
         return text
       raise ValueError(
         f'{text.folder} holds tokens of other files, or of another --heldout or'
-        ' --key.'
-        ' Remove it, or give another --data_dir.'
+        ' --key. Remove it, or give another --data_dir.'
       )
     progress.say(f'Tokenizer: {tokenizer.name}{why}.')
     pieces, rule = pieces_lib.make_pieces(

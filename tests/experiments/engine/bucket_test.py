@@ -38,7 +38,7 @@ def test_files_and_folders(folder):
   files.make_folder(folder)
   files.write_atomically(path, 'one')
   files.write_atomically(path, 'two')
-  assert files.read_text(path) == 'two'
+  assert files.read(path) == b'two'
   assert files.names(folder) == ['a'] and files.below(folder) == ['a/b.txt']
   assert files.is_folder(folder) and not files.is_folder(path)
   assert files.exists(path) and not files.exists(path + 't')

@@ -364,3 +364,16 @@ def test_two_at_once_are_refused(tmp_path):
     pytest.raises(OSError, match='Another process is using'),
   ):
     _prepare(raw, data_dir)
+
+
+def test_compressed_nothing_is_no_text(tmp_path):
+  (tmp_path / 'empty.txt.gz').write_bytes(gzip.compress(b''))
+  with pytest.raises(ValueError, match='There is no text'):
+    preparation.prepare(str(tmp_path / '*.gz'), str(tmp_path / 'data'), 'byte')
+
+
+def test_texts_lie_on_a_disk(tmp_path):
+  with pytest.raises(ValueError, match='must be on a disk, got gs://'):
+    loading.load('gs://bucket/text')
+  with pytest.raises(ValueError, match='must be on a disk, got gs://'):
+    preparation.prepare(str(tmp_path / '*'), 'gs://bucket/text', 'byte')
