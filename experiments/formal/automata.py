@@ -43,7 +43,7 @@ def convert(
     symbols = regex.read_alphabet(alphabet, pattern)
     automaton = regex.to_fields(pattern, symbols)
   text = writing.to_text(automaton, output)
-  files.make_folder(os.path.dirname(os.path.abspath(output)))
+  files.make_folder(os.path.dirname(files.absolute(output)))
   files.write_atomically(output, text)
   progress.say(
     f'{output}: {len(automaton["states"])} states,'
