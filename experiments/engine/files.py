@@ -53,6 +53,16 @@ def absolute(path: str) -> str:
   return path
 
 
+def check_on_disk(path: str) -> None:
+  """Checks a path of what is not kept in buckets.
+
+  Raises:
+    ValueError: If it is in one.
+  """
+  if in_bucket(path):
+    raise ValueError(f'{path} must be a folder on a disk.')
+
+
 @functools.cache
 def _prepare_buckets() -> None:
   """Raises ValueError without what is needed for them."""

@@ -1,6 +1,7 @@
 """JSON that others may have written: read, or refused in one line."""
 
 import json
+import os
 from typing import Any
 
 from experiments.engine import files
@@ -12,7 +13,7 @@ _MAX_BYTES = 2**28
 _MAX_DIGITS = 18
 
 
-def read(path: str) -> Any:
+def read(path: str | os.PathLike) -> Any:
   """Returns the value that a file of JSON holds.
 
   Raises:

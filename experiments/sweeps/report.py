@@ -65,8 +65,7 @@ def report(
 
 def _renew(readme: str, text: str) -> None:
   """Replaces what is between a file's markers."""
-  with open(readme, encoding='utf-8') as f:
-    before, begin, rest = f.read().partition(BEGIN)
+  before, begin, rest = files.read_text(readme).partition(BEGIN)
   _, end, after = rest.partition(END)
   if not (begin and end):
     raise ValueError(

@@ -18,7 +18,6 @@ import numpy as np
 import tensorflow_datasets as tfds
 import tqdm
 
-from experiments.engine import files
 from experiments.text import splits, tokenizers
 
 RECORD_TOKENS = 512
@@ -117,16 +116,6 @@ class TextTokens(tfds.core.ShardBasedBuilder):
 def num_windows(num_tokens: int, length: int) -> int:
   """Returns how many windows of a length predict all of a stream's tokens."""
   return math.ceil((num_tokens - 1) / length)
-
-
-def check_on_disk(data_dir: str) -> None:
-  """Checks that a folder of texts is where TFDS can map its files.
-
-  Raises:
-    ValueError: If it is in a bucket.
-  """
-  if files.in_bucket(data_dir):
-    raise ValueError(f'--data_dir must be on a disk, got {data_dir}.')
 
 
 def folder(data_dir: str, tokenizer: str = '') -> str:

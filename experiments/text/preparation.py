@@ -18,7 +18,7 @@ from typing import Any
 
 import tensorflow_datasets as tfds
 
-from experiments.engine import locks, progress
+from experiments.engine import files, locks, progress
 from experiments.text import builder, documents, loading, splits, tokenizers
 from experiments.text import pieces as pieces_lib
 
@@ -63,7 +63,7 @@ def prepare(
     tokenizer_name = tokenizers.default_name(vocabulary_dir)
     if tokenizer_name == 'byte':
       why = ", for GPT-2's vocabulary is not on this machine"
-  builder.check_on_disk(data_dir)
+  files.check_on_disk(data_dir)
   tokenizer = tokenizers.make_tokenizer(tokenizer_name, vocabulary_dir)
   paths = documents.find_files(pattern)
   if key != documents.KEY and all(map(documents.is_txt, paths)):
