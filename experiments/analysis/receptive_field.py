@@ -60,7 +60,8 @@ def analyze_language_model(workdir: str, num_strings: int, length: int) -> None:
     length: Of the sequences.
 
   Raises:
-    ValueError: As `analyze`, and if the text is too short.
+    ValueError: As `analyze`, and if the text is too short, or the strings would
+      not fit.
     OSError: If there is no good checkpoint, or no text.
   """
   # These need the extra `text`, and nothing else here does.
@@ -72,9 +73,10 @@ def analyze_language_model(workdir: str, num_strings: int, length: int) -> None:
   trained = run.load(workdir)
   experiment, text = trained.experiment, run.text_of(trained.experiment)
   estimates.check(
-    f'{num_strings:,} strings of {length:,} tokens',
+    f'The embeddings of {num_strings:,} strings of {length:,} tokens',
     num_strings * length * experiment.embedding_dim * estimates.FLOAT_BYTES,
     'num_strings or length',
+    room=estimates.host_memory(),
   )
   (tokens,) = loading.evaluation_batches(
     text.streams['test'], length, length, num_strings, num_strings

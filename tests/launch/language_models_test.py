@@ -7,6 +7,7 @@ import signal
 import numpy as np
 import pytest
 
+from experiments.analysis import receptive_field
 from experiments.engine import estimates, metrics
 from experiments.language import run
 from tests.experiments.language import texts
@@ -256,10 +257,13 @@ def test_bad_flags_are_one_line(command, flags, message, data_dir, tmp_path):
   assert message in _one_error(command, *given, *flags)
 
 
-def test_more_tokens_than_fit_are_not_sampled(trained, monkeypatch):
+def test_more_tokens_than_fit_are_not_read(trained, monkeypatch):
   monkeypatch.setattr(estimates, 'memory', lambda: 1000)
   with pytest.raises(ValueError, match='The keys and values of 51 tokens need'):
     run.sample(str(trained), '', 50)
+  monkeypatch.setattr(estimates, 'host_memory', lambda: 1000)
+  with pytest.raises(ValueError, match='embeddings of 6 strings of 12 tokens'):
+    receptive_field.analyze_language_model(str(trained), 6, 12)
 
 
 def test_receptive_field_of_a_language_model(trained):
