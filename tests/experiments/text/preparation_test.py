@@ -373,7 +373,7 @@ def test_compressed_nothing_is_no_text(tmp_path):
 
 
 def test_texts_lie_on_a_disk(tmp_path):
-  with pytest.raises(ValueError, match='must be on a disk, got gs://'):
+  with pytest.raises(ValueError, match='must be a folder on a disk'):
     loading.load('gs://bucket/text')
-  with pytest.raises(ValueError, match='must be on a disk, got gs://'):
+  with pytest.raises(ValueError, match='must be a folder on a disk'):
     preparation.prepare(str(tmp_path / '*'), 'gs://bucket/text', 'byte')
