@@ -27,11 +27,15 @@ def _inputs(length, chunk_size):
   return q, k, v, k_pad, v_pad, bias, visible
 
 
+def _dilations(length, chunk_size):
+  return [1, 2, 3, chunk_size, length, length + 1, 10**6]
+
+
 def _dense(q, k, v, k_pad, v_pad, bias, visible, dilation):
   """Enough pads in front, then the additive mask of eq. (1)."""
   pads = 0
   if k_pad is not None:
-    pads = (bias.shape[1] - 1) * dilation
+    pads = (bias.shape[1] - 1) * q.shape[1]
     front = (_BATCH, pads, _HEADS, _HEAD_SIZE)
     q = jnp.concatenate([jnp.zeros(front), q], 1)
     k = jnp.concatenate([jnp.broadcast_to(k_pad, front), k], 1)
@@ -39,6 +43,18 @@ def _dense(q, k, v, k_pad, v_pad, bias, visible, dilation):
     visible = jnp.ones(q.shape[:2], bool)
   mask = attention.additive_mask(bias, q.shape[1], dilation)
   return attention.dense_attention(q, k, v, mask, visible)[0][:, pads:]
+
+
+@functools.cache
+def _expected(length, chunk_size, has_pad):
+  """Outputs by the mask at all dilations, [N, B, T, H, d]."""
+  q, k, v, k_pad, v_pad, bias, visible = _inputs(length, chunk_size)
+  if not has_pad:
+    k_pad = v_pad = None
+  # The mask repeats itself beyond the length; its pads reach that far.
+  dilations = np.minimum(_dilations(length, chunk_size), length)
+  output = functools.partial(_dense, q, k, v, k_pad, v_pad, bias, visible)
+  return jax.jit(functools.partial(jax.lax.map, output))(dilations)
 
 
 def _gathered(q, k, v, k_pad, v_pad, bias, visible, dilation):
@@ -77,7 +93,7 @@ def test_fast_attention_equals_the_mask(fast, has_pad, shape):
   q, k, v, k_pad, v_pad, bias, visible = _inputs(length, chunk_size)
   if not has_pad:
     k_pad = v_pad = None
-  dilations = [1, 2, 3, chunk_size, length, length + 1, 10**6]
+  dilations = _dilations(length, chunk_size)
 
   def outputs(q, k, v, k_pad, v_pad, bias):
     def output(dilation):
@@ -87,12 +103,10 @@ def test_fast_attention_equals_the_mask(fast, has_pad, shape):
       return jax.lax.map(output, jnp.array(dilations))
     return [output(d) for d in dilations]
 
-  inputs = (q, k, v, k_pad, v_pad, bias)
-  actual = jax.jit(outputs)(*inputs)
-  for dilation, out in zip(dilations, actual, strict=True):
-    # The mask repeats itself beyond the length; keep its pads few.
-    expected = _dense(*inputs, visible, min(dilation, length))
-    seen = jnp.ones_like(visible) if has_pad else visible
+  actual = jax.jit(outputs)(q, k, v, k_pad, v_pad, bias)
+  expected = _expected(length, chunk_size, has_pad)
+  seen = jnp.ones_like(visible) if has_pad else visible
+  for out, by_mask in zip(actual, expected, strict=True):
     np.testing.assert_allclose(
-      out * seen[..., None, None], expected * seen[..., None, None], atol=2e-6
+      out * seen[..., None, None], by_mask * seen[..., None, None], atol=2e-6
     )

@@ -14,6 +14,7 @@ from regulargpt_jax import baselines
 _LENGTH = 5
 _WIDTHS = (5, 8)
 _TINY = config.Experiment(
+  chunk_size=3,
   embedding_dim=8,
   num_heads=2,
   sequence_length=_LENGTH,
@@ -214,7 +215,7 @@ def _logits(architecture, task_name, fields, tokens, target, is_test):
   experiment = _experiment(architecture, task_name, **fields)
   experiment = dataclasses.replace(experiment, architecture_params=params)
   model = builders.make_model(experiment, task)
-  own = model.init(jax.random.key(1))
+  own = jax.jit(model.init)(jax.random.key(1))
   own = jax.tree.map(lambda x: 3.0 * x, own)
   return jax.jit(functools.partial(model.apply, is_test=is_test))(
     own, tokens, target

@@ -19,6 +19,7 @@ _MODULE = 'tests.experiments.formal.user_task'
 _TINY = config.Experiment(
   task_module=_MODULE,
   task='FirstSymbol',
+  chunk_size=5,
   embedding_dim=8,
   num_heads=2,
   sequence_length=5,

@@ -15,9 +15,7 @@ from experiments.engine import workdir as workdir_lib
 from experiments.formal import builders, config, training
 from experiments.sweeps import presets, results, sweep
 
-_TINY = sweep.narrowed(
-  presets.PRESETS['smoke'], ['parity_check'], ['regular_gpt_c2']
-)
+_TINY = sweep.narrowed(presets.PRESETS['smoke'], ['parity_check'], ['rnn'])
 
 
 def _train(cell, workdir, runs):
@@ -27,7 +25,12 @@ def _train(cell, workdir, runs):
 
 
 @pytest.mark.parametrize(
-  'model', ['rnn', 'regular_gpt_c2', 'regular_gpt_c3_extra']
+  'model',
+  [
+    'rnn',
+    pytest.param('regular_gpt_c2', marks=pytest.mark.slow),
+    'regular_gpt_c3_extra',
+  ],
 )
 def test_run_in_a_sweep_equals_run_alone(model, tmp_path):
   """To 1e-5 after 20 steps: only the order of sums may differ."""
