@@ -65,7 +65,7 @@ def report(
 
 def _renew(readme: str, text: str) -> None:
   """Replaces what is between a file's markers."""
-  before, begin, rest = files.read_text(readme).partition(BEGIN)
+  before, begin, rest = files.read(readme).decode().partition(BEGIN)
   _, end, after = rest.partition(END)
   if not (begin and end):
     raise ValueError(

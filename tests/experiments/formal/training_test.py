@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 
 import chex
 import jax
@@ -14,7 +13,6 @@ import pytest
 from experiments.engine import (
   checkpoints,
   devices,
-  locks,
   loop,
   metrics,
   optimization,
@@ -28,27 +26,10 @@ from experiments.formal import (
   run,
   training,
 )
+from tests.experiments.formal import tiny
+
 
 # Few levels, which are what tracing and compiling take their time for.
-_TINY = config.Experiment(
-  chunk_size=5,
-  embedding_dim=8,
-  num_heads=2,
-  sequence_length=5,
-  batch_size=4,
-  training_steps=6,
-  max_range_test_length=9,
-  range_test_batch_size=4,
-  log_every=2,
-  checkpoint_every=2,
-)
-
-
-def _train(experiment, workdir):
-  task, model = builders.make_task_and_model(experiment)
-  return training.train(experiment, str(workdir), task, model).params
-
-
 @pytest.fixture
 def compilations():
   """Names of the programs that JAX compiles or finds in its cache."""
@@ -70,7 +51,7 @@ def test_one_program_a_depth(compilations, tmp_path):
   Of any model whose buckets are powers of 2, so of one that compiles fast.
   """
   experiment = dataclasses.replace(
-    _TINY,
+    tiny.TINY,
     architecture='rnn',
     architecture_params={'hidden_size': 4},
     sequence_length=40,
@@ -81,7 +62,7 @@ def test_one_program_a_depth(compilations, tmp_path):
     log_every=0,
     checkpoint_every=0,
   )
-  params = _train(experiment, tmp_path)
+  params = tiny.train(experiment, tmp_path)
   steps = [name for name in compilations if 'train_step' in name]
   assert len(steps) == 6, compilations
   compilations.clear()
@@ -108,7 +89,7 @@ def _step(experiment, task, model, width=5):
 
 def test_a_step_is_adam_behind_clipping():
   """Against optax's own chain, one run, one batch, by hand."""
-  experiment = dataclasses.replace(_TINY, learning_rate=0.01)
+  experiment = dataclasses.replace(tiny.TINY, learning_rate=0.01)
   task, model = builders.make_task_and_model(experiment)
   runs = training.make_runs([experiment.run])
   state = training.init_state(experiment, model)
@@ -144,12 +125,12 @@ def test_a_step_is_adam_behind_clipping():
 
 def test_runs_do_not_disturb_each_other():
   """Run i among others equals run i alone, also where a run diverges."""
-  task, model = builders.make_task_and_model(_TINY)
+  task, model = builders.make_task_and_model(tiny.TINY)
   runs = [(1e-3, 0, 0), (1e-2, 1, 5), (9e29, 0, 0)]
-  step = _step(_TINY, task, model)
+  step = _step(tiny.TINY, task, model)
 
   def trained(runs):
-    state = training.init_state(_TINY, model, runs)
+    state = training.init_state(tiny.TINY, model, runs)
     for length in (5, 3, 4):
       state = step(state, training.make_runs(runs), jnp.int32(length))
     return state
@@ -166,7 +147,7 @@ def test_runs_do_not_disturb_each_other():
   assert all(jnp.isfinite(x).all() for x in jax.tree.leaves(together.params))
 
   # What has diverged stays frozen, though its batch is finite.
-  before = training.init_state(_TINY, model, runs)
+  before = training.init_state(tiny.TINY, model, runs)
   before = before.replace(diverged_at=jnp.array([-1, -1, 1]))
   after = step(before, training.make_runs(runs), jnp.int32(5))
   assert jnp.isfinite(after.loss_sum).all()
@@ -181,15 +162,15 @@ def test_runs_do_not_disturb_each_other():
 
 
 def test_divergence_is_reported_and_the_last_good_checkpoint_kept(tmp_path):
-  experiment = dataclasses.replace(_TINY, learning_rate=9e29)
+  experiment = dataclasses.replace(tiny.TINY, learning_rate=9e29)
   for _ in range(2):
     with pytest.raises(loop.DivergedError, match='step 2'):
-      _train(experiment, tmp_path)
+      tiny.train(experiment, tmp_path)
   warm = dataclasses.replace(
-    _TINY, learning_rate=9e29, warmup_steps=6, checkpoint_every=1
+    tiny.TINY, learning_rate=9e29, warmup_steps=6, checkpoint_every=1
   )
   with pytest.raises(loop.DivergedError, match='step 3'):
-    _train(warm, tmp_path / 'warm')
+    tiny.train(warm, tmp_path / 'warm')
   _, model = builders.make_task_and_model(warm)
   state = training.init_state(warm, model)
   step, kept = checkpoints.Checkpoints(tmp_path / 'warm').restore(state)
@@ -201,14 +182,14 @@ def test_extra_levels_and_dropout_change_the_loss(tmp_path):
   losses = {}
   for fields in ({}, {'max_extra_levels': 2}, {'dropout_rate': 0.1}):
     name = str(fields)
-    _train(dataclasses.replace(_TINY, **fields), tmp_path / name)
+    tiny.train(dataclasses.replace(tiny.TINY, **fields), tmp_path / name)
     losses[name] = [line['loss'] for line in metrics.read(tmp_path / name)]
     assert np.isfinite(losses[name]).all()
   assert len({tuple(loss) for loss in losses.values()}) == 3
 
 
 def test_extra_levels_are_drawn_from_0_to_the_most():
-  experiment = dataclasses.replace(_TINY, max_extra_levels=2)
+  experiment = dataclasses.replace(tiny.TINY, max_extra_levels=2)
   task, model = builders.make_task_and_model(experiment)
 
   def revealing(params, tokens, target, rng, extra_levels, min_length):
@@ -240,64 +221,41 @@ def test_extra_levels_are_drawn_from_0_to_the_most():
 )
 def test_schedules(schedule, warmup, expected):
   experiment = dataclasses.replace(
-    _TINY, training_steps=150, schedule=schedule, warmup_steps=warmup
+    tiny.TINY, training_steps=150, schedule=schedule, warmup_steps=warmup
   )
   factor = optimization.make_schedule(experiment)
   actual = [float(factor(step)) for step in (0, 25, 50, 100)]
   np.testing.assert_allclose(actual, expected, atol=1e-6)
 
 
-def _read(workdir, name):
-  with open(os.path.join(workdir, name), encoding='utf-8') as f:
-    return f.read()
-
-
 def test_same_command_same_result_and_what_is_written(tmp_path, capsys):
   for name in ('first', 'second'):
-    run.train_and_evaluate(_TINY, str(tmp_path / name))
+    run.train_and_evaluate(tiny.TINY, str(tmp_path / name))
   printed = capsys.readouterr().out
   assert 'accuracy, lengths 6..9 (score)' in printed
   first, second = tmp_path / 'first', tmp_path / 'second'
   assert f'plot: {first}/range_evaluation.png' in printed
   for name in ('metrics.jsonl', 'range_evaluation.csv'):
-    assert _read(first, name) == _read(second, name)
+    assert tiny.read(first, name) == tiny.read(second, name)
   lines = metrics.read(str(first))
   assert [line['step'] for line in lines] == [2, 4, 6]
-  saved = json.loads(_read(first, 'config.json'))
-  assert config.Experiment(**saved['experiment']) == _TINY
+  saved = json.loads(tiny.read(first, 'config.json'))
+  assert config.Experiment(**saved['experiment']) == tiny.TINY
   assert saved['environment']['jax'] == jax.__version__
-  evaluation = json.loads(_read(first, 'range_evaluation.json'))
+  evaluation = json.loads(tiny.read(first, 'range_evaluation.json'))
   accuracy = list(evaluation['accuracy'].values())
   assert len(accuracy) == 9
   np.testing.assert_allclose(
     evaluation['summary']['score'], np.mean(accuracy[5:])
   )
   # Run again: nothing left to train, the same table.
-  run.train_and_evaluate(_TINY, str(first))
+  run.train_and_evaluate(tiny.TINY, str(first))
   assert capsys.readouterr().out.split('plot')[0] in printed
   # Evaluating from the checkpoint gives what the run itself gave.
   run.evaluate(str(first), str(tmp_path / 'again'))
-  assert _read(tmp_path / 'again', 'range_evaluation.csv') == _read(
+  assert tiny.read(tmp_path / 'again', 'range_evaluation.csv') == tiny.read(
     first, 'range_evaluation.csv'
   )
-
-
-def test_another_experiment_in_the_workdir_is_refused(tmp_path):
-  workdir = str(tmp_path)
-  workdir_lib.claim(_TINY, workdir)
-  before = _read(workdir, 'config.json')
-  other = dataclasses.replace(_TINY, learning_rate=0.5, chunk_size=3)
-  with pytest.raises(ValueError, match=r'chunk_size=5.*learning_rate=0\.001'):
-    run.train_and_evaluate(other, workdir)
-  assert os.listdir(workdir) == ['config.json']
-  assert _read(workdir, 'config.json') == before
-
-
-def test_a_folder_with_other_files_is_refused(tmp_path):
-  (tmp_path / 'thesis.tex').write_text('precious')
-  with pytest.raises(ValueError, match='files but no'):
-    run.train_and_evaluate(_TINY, str(tmp_path))
-  assert os.listdir(tmp_path) == ['thesis.tex']
 
 
 def _damage(workdir, step):
@@ -312,7 +270,7 @@ def _damage(workdir, step):
 
 @pytest.mark.parametrize('kind', ['truncated', 'flipped', 'missing'])
 def test_a_damaged_checkpoint_is_passed_over(kind, tmp_path, capfd):
-  expected = _train(_TINY, tmp_path)
+  expected = tiny.train(tiny.TINY, tmp_path)
   victim, contents = _damage(tmp_path, 6)
   if kind == 'missing':
     victim.unlink()
@@ -322,7 +280,7 @@ def test_a_damaged_checkpoint_is_passed_over(kind, tmp_path, capfd):
     else:
       contents[len(contents) // 2] ^= 1
     victim.write_bytes(contents)
-  actual = _train(_TINY, tmp_path)
+  actual = tiny.train(tiny.TINY, tmp_path)
   said = capfd.readouterr().err
   assert 'Checkpoint 6 is damaged' in said
   assert 'Resuming from step 4' in said
@@ -330,78 +288,19 @@ def test_a_damaged_checkpoint_is_passed_over(kind, tmp_path, capfd):
 
 
 def test_nothing_but_damaged_checkpoints_is_an_error(tmp_path):
-  _train(_TINY, tmp_path)
+  tiny.train(tiny.TINY, tmp_path)
   for step in (2, 4, 6):
     victim, _ = _damage(tmp_path, step)
     victim.write_bytes(b'')
   with pytest.raises(OSError, match='damaged'):
-    _train(_TINY, tmp_path)
-
-
-def test_a_second_process_is_kept_out(tmp_path):
-  with locks.locked(str(tmp_path)), pytest.raises(OSError, match='Another'):
-    run.train_and_evaluate(_TINY, str(tmp_path))
-
-
-@pytest.mark.parametrize(
-  ('fields', 'message'),
-  [
-    ({'task': 'parity'}, 'cycle_navigation, d_1'),
-    ({'architecture': 'gpt'}, 'regular_gpt'),
-    ({'curriculum': 'steep'}, 'uniform'),
-    ({'preset': 'gpt3'}, 'benchmark, language'),
-    ({'embedding_dim': 10, 'num_heads': 3}, r'embedding_dim \(10\).*num_heads'),
-    ({'chunk_size': 1}, 'chunk_size must be at least 2'),
-    ({'sequence_length': 0}, 'sequence_length must be at least 1'),
-    ({'max_range_test_length': -3}, 'max_range_test_length must be at least 1'),
-    ({'learning_rate': -1.0}, 'learning_rate must be positive'),
-    ({'learning_rate': float('nan')}, 'learning_rate must be positive'),
-    ({'dropout_rate': 1.5}, 'dropout_rate'),
-    ({'precision': 'float8'}, 'float32, bfloat16'),
-    ({'warmup_steps': 7}, 'warmup_steps'),
-    ({'task_params': {'probability': 2}}, 'probability'),
-    ({'task_params': {'p': 0.5}}, 'task_params.*arguments are probability'),
-    ({'task': ['x']}, 'task must be of type str'),
-    ({'batch_size': '4'}, 'batch_size must be of type int'),
-    ({'learning_rate': 1e-60}, 'learning_rate'),
-    (
-      {
-        'curriculum_params': {'tau': float('nan')},
-        'curriculum': 'reverse_exponential',
-      },
-      'tau',
-    ),
-    ({'curriculum': 'fixed', 'curriculum_params': {'sequence_length': 8}}, '8'),
-    ({'curriculum_params': {'values': [0]}}, 'lengths 0'),
-    ({'curriculum_params': {'values': []}}, 'values'),
-    ({'curriculum_params': {'values': 'abc'}}, 'curriculum_params'),
-    ({'curriculum_params': {'values': [2.5]}}, 'curriculum_params'),
-    ({'seed': 2**32}, 'seed must be at most'),
-  ],
-)
-def test_bad_input_is_one_clear_line(fields, message, tmp_path):
-  workdir = tmp_path / 'run'
-  with pytest.raises(ValueError, match=message) as caught:
-    run.train_and_evaluate(dataclasses.replace(_TINY, **fields), str(workdir))
-  assert len(str(caught.value).splitlines()) == 1
-
-
-def test_evaluating_what_is_not_there(tmp_path):
-  with pytest.raises(ValueError, match='holds no experiment'):
-    run.evaluate(str(tmp_path))
-  workdir_lib.claim(_TINY, str(tmp_path))
-  with pytest.raises(OSError, match='no checkpoint'):
-    run.evaluate(str(tmp_path))
-  (tmp_path / 'config.json').write_text('{"experiment": {')
-  with pytest.raises(ValueError, match='Cannot read'):
-    run.evaluate(str(tmp_path))
+    tiny.train(tiny.TINY, tmp_path)
 
 
 @pytest.mark.parametrize('name', ['parity_check', 'even_pairs'])
 def test_tiny_model_generalizes(name, tmp_path):
   """Trained on 1..16, above 95% on 17..40."""
   experiment = dataclasses.replace(
-    _TINY,
+    tiny.TINY,
     task=name,
     chunk_size=2,
     embedding_dim=32,
@@ -416,7 +315,7 @@ def test_tiny_model_generalizes(name, tmp_path):
     log_every=0,
     checkpoint_every=0,
   )
-  params = _train(experiment, tmp_path)
+  params = tiny.train(experiment, tmp_path)
   task, model = builders.make_task_and_model(experiment)
   accuracies = range_evaluation.evaluate(experiment, task, model, params)[0]
   assert range_evaluation.score(accuracies, 16) > 0.95
@@ -425,50 +324,46 @@ def test_tiny_model_generalizes(name, tmp_path):
 def test_bfloat16_trains(tmp_path):
   """Of a size whose products the CPU hands to its library."""
   experiment = dataclasses.replace(
-    _TINY,
+    tiny.TINY,
     embedding_dim=64,
     batch_size=64,
     sequence_length=16,
     training_steps=2,
     precision='bfloat16',
   )
-  params = _train(experiment, tmp_path)
+  params = tiny.train(experiment, tmp_path)
   assert all(x.dtype == jnp.float32 for x in jax.tree.leaves(params))
   assert all(jnp.isfinite(x).all() for x in jax.tree.leaves(params))
 
 
 def test_training_can_be_prolonged(tmp_path):
-  longer = dataclasses.replace(_TINY, training_steps=10)
+  longer = dataclasses.replace(tiny.TINY, training_steps=10)
   run.train_and_evaluate(longer, str(tmp_path / 'at_once'))
-  for experiment in (_TINY, longer):
+  for experiment in (tiny.TINY, longer):
     run.train_and_evaluate(experiment, str(tmp_path / 'later'))
   for name in ('metrics.jsonl', 'range_evaluation.csv'):
-    assert _read(tmp_path / 'later', name) == _read(tmp_path / 'at_once', name)
+    assert tiny.read(tmp_path / 'later', name) == tiny.read(
+      tmp_path / 'at_once', name
+    )
   assert workdir_lib.load(str(tmp_path / 'later'), config.Experiment) == longer
   with pytest.raises(ValueError, match='training_steps=10 there, 6 here'):
-    run.train_and_evaluate(_TINY, str(tmp_path / 'later'))
+    run.train_and_evaluate(tiny.TINY, str(tmp_path / 'later'))
 
 
 def test_what_does_not_change_the_result_may_differ(tmp_path):
-  expected = _train(_TINY, tmp_path / 'first')
+  expected = tiny.train(tiny.TINY, tmp_path / 'first')
   (tmp_path / 'second').mkdir()
-  workdir_lib.claim(_TINY, str(tmp_path / 'second'))
-  other = dataclasses.replace(_TINY, log_every=4, checkpoint_every=5)
+  workdir_lib.claim(tiny.TINY, str(tmp_path / 'second'))
+  other = dataclasses.replace(tiny.TINY, log_every=4, checkpoint_every=5)
   workdir_lib.claim(other, str(tmp_path / 'second'))
-  actual = _train(other, tmp_path / 'second')
+  actual = tiny.train(other, tmp_path / 'second')
   chex.assert_trees_all_equal(actual, expected)
   lines = metrics.read(str(tmp_path / 'second'))
   assert [line['step'] for line in lines] == [4, 6]
 
 
-def test_evaluating_otherwise_needs_its_own_folder(tmp_path):
-  run.train_and_evaluate(_TINY, str(tmp_path / 'run'))
-  with pytest.raises(ValueError, match='output_dir'):
-    run.evaluate(str(tmp_path / 'run'), max_range_test_length=7)
-
-
 def test_damaged_metrics_lose_only_the_damaged_lines(tmp_path):
-  _train(_TINY, tmp_path)
+  tiny.train(tiny.TINY, tmp_path)
   path = tmp_path / 'metrics.jsonl'
   lines = path.read_text().splitlines(keepends=True)
   damaged = ['garbage\n', 'null\n', '{"step": "x"}\n', *lines, '{"step": 8']
@@ -478,8 +373,8 @@ def test_damaged_metrics_lose_only_the_damaged_lines(tmp_path):
 
 
 def test_a_checkpoint_of_another_shape_is_one_line(tmp_path):
-  _train(_TINY, tmp_path)
-  other = dataclasses.replace(_TINY, embedding_dim=16)
+  tiny.train(tiny.TINY, tmp_path)
+  other = dataclasses.replace(tiny.TINY, embedding_dim=16)
   with pytest.raises(OSError, match='does not fit') as caught:
-    _train(other, tmp_path)
+    tiny.train(other, tmp_path)
   assert len(str(caught.value).splitlines()) == 1

@@ -8,10 +8,7 @@ import io
 import pathlib
 import re
 
-import hypothesis
-from hypothesis import strategies as st
 from matplotlib import image
-import numpy as np
 import pytest
 
 from experiments.engine import results as results_lib
@@ -19,105 +16,16 @@ from experiments.sweeps import numbers, paper, presets, results, tables
 from experiments.sweeps import page as page_lib
 from experiments.sweeps import pictures as sweep_pictures
 from experiments.sweeps import report as sweep_report
+from tests.experiments.sweeps import made
 
 _REPOSITORY = pathlib.Path(__file__).parents[3]
-_HOSTILE = '<script>alert("1")</script> | a\nb & \\'
-
-
-def _cell(preset, name):
-  cells = presets.cells(presets.PRESETS[preset])
-  return next(cell for cell in cells if cell.name == name)
-
-
-def _result(
-  preset, name, accuracy, runs=None, training_steps=100_000, **fields
-):
-  """Returns a result; accuracy is [R, T] by test."""
-  cell = _cell(preset, name)
-  runs = runs or cell.runs
-  experiment = dataclasses.replace(
-    cell.experiment, training_steps=training_steps
-  )
-  curve = [[1.0, 0.5]] * len(runs)
-  made = results.Result(
-    preset=preset,
-    task=cell.task,
-    model=cell.model,
-    experiment=dataclasses.asdict(experiment),
-    runs=[
-      {'learning_rate': rate, 'seed': seed, 'diverged_at': None}
-      for rate, seed in runs
-    ],
-    training_length=cell.experiment.sequence_length,
-    chance=0.5,
-    accuracy={test: np.asarray(a).tolist() for test, a in accuracy.items()},
-    curves={'step': [1000, 2000], 'loss': curve, 'accuracy': curve},
-    wall_time_s={'training': 3723.4, 'evaluation': 61.0},
-    date='2023-05-05',
-    environment={
-      'python': '3.11.7',
-      'jax': '0.10.2',
-      'flax': '0.12.8',
-      'device': 'NVIDIA H100',
-      'num_devices': 2,
-      'git_commit': '0123456789abcdef',
-    },
-  )
-  return dataclasses.replace(made, **fields)
-
-
-def _accuracies(beyond):
-  """Returns [R, 500] of means `beyond` on 41..500, and of others elsewhere.
-
-  Were 41 or 500 left out, or 40 counted, the mean would be another.
-  """
-  accuracy_RxT = np.repeat(np.array(beyond)[:, None], 500, axis=1)
-  accuracy_RxT[:, :40] = 0.125
-  accuracy_RxT[:, 40] -= 0.1
-  accuracy_RxT[:, 499] -= 0.05
-  accuracy_RxT[:, 250] += 0.15
-  return accuracy_RxT
-
-
-# Rates 1e-4, 3e-4, 5e-4, three seeds each: their means are 0.6, 0.7, 0.5; the
-# best run is of the last.
-_BEYOND = [0.6, 0.5, 0.7, 0.75, 0.7, 0.65, 0.85, 0.3, 0.35]
-_FAITHFUL = _result(
-  'table1', 'parity_check/regular_gpt_c2', {'': _accuracies(_BEYOND)}
-)
-_EXTRA = _result(
-  'table1_extra',
-  'even_pairs/regular_gpt_c2_extra',
-  {'': _accuracies([0.85] * 9)},
-)
-_TABLE_2 = _result(
-  'table2',
-  'parity_check/transformer',
-  {
-    f'p={p}': np.concatenate(
-      [np.full((9, 39), 0.2), np.full((9, 1), p), np.full((9, 460), 0.5)], 1
-    )
-    for p in (0.1, 0.3, 0.5, 0.7, 0.9)
-  },
-)
-# 1,000 steps, one learning rate, two seeds, one of which diverged.
-_SHORT = _result(
-  'table1',
-  'cycle_navigation/rnn',
-  {'': _accuracies([0.4, 0.8])},
-  runs=[(3e-4, 0), (3e-4, 1)],
-  training_steps=1000,
-)
-_SHORT.runs[1]['diverged_at'] = 700
-_SHORT.environment['device'] = _HOSTILE
-_ALL = [_FAITHFUL, _EXTRA, _TABLE_2, _SHORT]
 
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
   folder = tmp_path_factory.mktemp('sweep') / 'results'
-  for result in _ALL:
-    cell = _cell(result.preset, f'{result.task}/{result.model}')
+  for result in made.ALL:
+    cell = made.cell(result.preset, f'{result.task}/{result.model}')
     results.save(result, results.path(str(folder), result.preset, cell))
   return folder
 
@@ -131,9 +39,9 @@ def written(folder):
 
 def test_no_cell_is_a_formula():
   hostile = dataclasses.replace(
-    _SHORT,
-    experiment={**_SHORT.experiment, '=1+1': '=1'},
-    environment={**_SHORT.environment, 'git_commit': '=1+1', 'jax': '@A1'},
+    made.SHORT,
+    experiment={**made.SHORT.experiment, '=1+1': '=1'},
+    environment={**made.SHORT.environment, 'git_commit': '=1+1', 'jax': '@A1'},
     date='-2+3',
   )
   text = tables.comma_separated(numbers.tables([hostile]))
@@ -245,7 +153,7 @@ def test_every_number_of_a_preset_is_shown_or_missing(written):
     for line in lines
     if line['status'] == 'measured'
   }
-  assert measured == {(r.preset, r.task, r.model) for r in _ALL}
+  assert measured == {(r.preset, r.task, r.model) for r in made.ALL}
   for line in lines:
     assert (line['status'] == 'missing') == (line['avg_percent'] == '')
   text = (written / 'report.md').read_text()
@@ -336,51 +244,6 @@ def test_markdown_tables_are_rectangular_whatever_a_file_says(written):
       assert len({len(row) for row in table}) == 1
 
 
-@st.composite
-def _measured(draw):
-  """Draws any runs, in any order, with lengths 1..T beyond training."""
-  runs = draw(
-    st.lists(
-      st.tuples(st.sampled_from([1e-4, 3e-4, 1e-3]), st.integers(0, 4)),
-      min_size=1,
-      unique=True,
-    )
-  )
-  num_lengths = draw(st.integers(41, 45))
-  value = st.integers(0, 512).map(lambda n: n / 512)
-  row = st.lists(value, min_size=num_lengths, max_size=num_lengths)
-  accuracy = draw(st.lists(row, min_size=len(runs), max_size=len(runs)))
-  return _result('table1', 'parity_check/rnn', {'': accuracy}, runs=runs)
-
-
-@hypothesis.given(_measured())
-def test_numbers_equal_the_definition(result):
-  scores = {}
-  for run, row in zip(result.runs, result.accuracy[''], strict=True):
-    total = 0
-    for length in range(result.training_length + 1, len(row) + 1):
-      total += row[length - 1]
-    score = 100 * total / (len(row) - result.training_length)
-    scores.setdefault(run['learning_rate'], []).append(score)
-  everything = [score for of_rate in scores.values() for score in of_rate]
-  averages = {rate: sum(s) / len(s) for rate, s in scores.items()}
-  found = numbers.measure(result, '', paper.EXTRAPOLATION)
-  assert found.max == pytest.approx(max(everything))
-  assert found.avg == pytest.approx(max(averages.values()))
-  assert found.mean == pytest.approx(sum(everything) / len(everything))
-  assert averages[found.learning_rate] == pytest.approx(found.avg)
-
-
-def test_a_field_newer_than_a_result_is_no_difference():
-  experiment = dict(_FAITHFUL.experiment)
-  del experiment['warmup_steps']
-  older = dataclasses.replace(_FAITHFUL, experiment=experiment)
-  cell = _cell('table1', 'parity_check/regular_gpt_c2')
-  assert numbers.differences(older, cell) == []
-  experiment['embedding_dim'] = 64
-  assert numbers.differences(older, cell) == ['embedding_dim 64 (preset: 256)']
-
-
 def test_every_model_has_a_style_of_its_own():
   models = {m for preset in presets.PRESETS.values() for m in preset.models}
   assert set(sweep_pictures.STYLES) == models
@@ -391,7 +254,7 @@ def test_every_model_has_a_style_of_its_own():
 
 
 def test_one_run_of_one_step_that_diverged_at_once_is_drawn():
-  result = _result(
+  result = made.result(
     'table1',
     'parity_check/rnn',
     {'': [[0.5, 0.5, 0.5]]},
@@ -406,20 +269,6 @@ def test_one_run_of_one_step_that_diverged_at_once_is_drawn():
   result.runs[0]['diverged_at'] = 0
   page = page_lib.page(numbers.tables([result]))
   assert _Page(page).tags.count('img') == 2
-
-
-@pytest.mark.parametrize(
-  ('fields', 'message'),
-  [
-    ({'preset': 'table9'}, 'table9/parity_check/regular_gpt_c2'),
-    ({'model': 'gru'}, 'table1/parity_check/gru'),
-    ({'accuracy': {'p=2': _FAITHFUL.accuracy['']}}, 'p=2'),
-  ],
-)
-def test_a_cell_of_no_preset_is_refused(fields, message):
-  result = dataclasses.replace(_FAITHFUL, **fields)
-  with pytest.raises(ValueError, match=message):
-    numbers.tables([result])
 
 
 def test_with_results_nothing_is_written_unless_asked_for(

@@ -1,0 +1,100 @@
+"""What an experiment and its folder cannot be."""
+
+import dataclasses
+import os
+
+import pytest
+
+from experiments.engine import (
+  locks,
+)
+from experiments.engine import workdir as workdir_lib
+from experiments.formal import (
+  run,
+)
+from tests.experiments.formal import tiny
+
+
+def test_another_experiment_in_the_workdir_is_refused(tmp_path):
+  workdir = str(tmp_path)
+  workdir_lib.claim(tiny.TINY, workdir)
+  before = tiny.read(workdir, 'config.json')
+  other = dataclasses.replace(tiny.TINY, learning_rate=0.5, chunk_size=3)
+  with pytest.raises(ValueError, match=r'chunk_size=5.*learning_rate=0\.001'):
+    run.train_and_evaluate(other, workdir)
+  assert os.listdir(workdir) == ['config.json']
+  assert tiny.read(workdir, 'config.json') == before
+
+
+def test_a_folder_with_other_files_is_refused(tmp_path):
+  (tmp_path / 'thesis.tex').write_text('precious')
+  with pytest.raises(ValueError, match='files but no'):
+    run.train_and_evaluate(tiny.TINY, str(tmp_path))
+  assert os.listdir(tmp_path) == ['thesis.tex']
+
+
+def test_a_second_process_is_kept_out(tmp_path):
+  with locks.locked(str(tmp_path)), pytest.raises(OSError, match='Another'):
+    run.train_and_evaluate(tiny.TINY, str(tmp_path))
+
+
+@pytest.mark.parametrize(
+  ('fields', 'message'),
+  [
+    ({'task': 'parity'}, 'cycle_navigation, d_1'),
+    ({'architecture': 'gpt'}, 'regular_gpt'),
+    ({'curriculum': 'steep'}, 'uniform'),
+    ({'preset': 'gpt3'}, 'benchmark, language'),
+    ({'embedding_dim': 10, 'num_heads': 3}, r'embedding_dim \(10\).*num_heads'),
+    ({'chunk_size': 1}, 'chunk_size must be at least 2'),
+    ({'sequence_length': 0}, 'sequence_length must be at least 1'),
+    ({'max_range_test_length': -3}, 'max_range_test_length must be at least 1'),
+    ({'learning_rate': -1.0}, 'learning_rate must be positive'),
+    ({'learning_rate': float('nan')}, 'learning_rate must be positive'),
+    ({'dropout_rate': 1.5}, 'dropout_rate'),
+    ({'precision': 'float8'}, 'float32, bfloat16'),
+    ({'warmup_steps': 7}, 'warmup_steps'),
+    ({'task_params': {'probability': 2}}, 'probability'),
+    ({'task_params': {'p': 0.5}}, 'task_params.*arguments are probability'),
+    ({'task': ['x']}, 'task must be of type str'),
+    ({'batch_size': '4'}, 'batch_size must be of type int'),
+    ({'learning_rate': 1e-60}, 'learning_rate'),
+    (
+      {
+        'curriculum_params': {'tau': float('nan')},
+        'curriculum': 'reverse_exponential',
+      },
+      'tau',
+    ),
+    ({'curriculum': 'fixed', 'curriculum_params': {'sequence_length': 8}}, '8'),
+    ({'curriculum_params': {'values': [0]}}, 'lengths 0'),
+    ({'curriculum_params': {'values': []}}, 'values'),
+    ({'curriculum_params': {'values': 'abc'}}, 'curriculum_params'),
+    ({'curriculum_params': {'values': [2.5]}}, 'curriculum_params'),
+    ({'seed': 2**32}, 'seed must be at most'),
+  ],
+)
+def test_bad_input_is_one_clear_line(fields, message, tmp_path):
+  workdir = tmp_path / 'run'
+  with pytest.raises(ValueError, match=message) as caught:
+    run.train_and_evaluate(
+      dataclasses.replace(tiny.TINY, **fields), str(workdir)
+    )
+  assert len(str(caught.value).splitlines()) == 1
+
+
+def test_evaluating_what_is_not_there(tmp_path):
+  with pytest.raises(ValueError, match='holds no experiment'):
+    run.evaluate(str(tmp_path))
+  workdir_lib.claim(tiny.TINY, str(tmp_path))
+  with pytest.raises(OSError, match='no checkpoint'):
+    run.evaluate(str(tmp_path))
+  (tmp_path / 'config.json').write_text('{"experiment": {')
+  with pytest.raises(ValueError, match='Cannot read'):
+    run.evaluate(str(tmp_path))
+
+
+def test_evaluating_otherwise_needs_its_own_folder(tmp_path):
+  run.train_and_evaluate(tiny.TINY, str(tmp_path / 'run'))
+  with pytest.raises(ValueError, match='output_dir'):
+    run.evaluate(str(tmp_path / 'run'), max_range_test_length=7)

@@ -1,0 +1,69 @@
+"""Numbers of a report, against their definition."""
+
+import dataclasses
+
+import hypothesis
+from hypothesis import strategies as st
+import pytest
+
+from experiments.sweeps import numbers, paper
+from tests.experiments.sweeps import made
+
+
+@st.composite
+def _measured(draw):
+  """Draws any runs, in any order, with lengths 1..T beyond training."""
+  runs = draw(
+    st.lists(
+      st.tuples(st.sampled_from([1e-4, 3e-4, 1e-3]), st.integers(0, 4)),
+      min_size=1,
+      unique=True,
+    )
+  )
+  num_lengths = draw(st.integers(41, 45))
+  value = st.integers(0, 512).map(lambda n: n / 512)
+  row = st.lists(value, min_size=num_lengths, max_size=num_lengths)
+  accuracy = draw(st.lists(row, min_size=len(runs), max_size=len(runs)))
+  return made.result('table1', 'parity_check/rnn', {'': accuracy}, runs=runs)
+
+
+@hypothesis.given(_measured())
+def test_numbers_equal_the_definition(result):
+  scores = {}
+  for run, row in zip(result.runs, result.accuracy[''], strict=True):
+    total = 0
+    for length in range(result.training_length + 1, len(row) + 1):
+      total += row[length - 1]
+    score = 100 * total / (len(row) - result.training_length)
+    scores.setdefault(run['learning_rate'], []).append(score)
+  everything = [score for of_rate in scores.values() for score in of_rate]
+  averages = {rate: sum(s) / len(s) for rate, s in scores.items()}
+  found = numbers.measure(result, '', paper.EXTRAPOLATION)
+  assert found.max == pytest.approx(max(everything))
+  assert found.avg == pytest.approx(max(averages.values()))
+  assert found.mean == pytest.approx(sum(everything) / len(everything))
+  assert averages[found.learning_rate] == pytest.approx(found.avg)
+
+
+def test_a_field_newer_than_a_result_is_no_difference():
+  experiment = dict(made.FAITHFUL.experiment)
+  del experiment['warmup_steps']
+  older = dataclasses.replace(made.FAITHFUL, experiment=experiment)
+  cell = made.cell('table1', 'parity_check/regular_gpt_c2')
+  assert numbers.differences(older, cell) == []
+  experiment['embedding_dim'] = 64
+  assert numbers.differences(older, cell) == ['embedding_dim 64 (preset: 256)']
+
+
+@pytest.mark.parametrize(
+  ('fields', 'message'),
+  [
+    ({'preset': 'table9'}, 'table9/parity_check/regular_gpt_c2'),
+    ({'model': 'gru'}, 'table1/parity_check/gru'),
+    ({'accuracy': {'p=2': made.FAITHFUL.accuracy['']}}, 'p=2'),
+  ],
+)
+def test_a_cell_of_no_preset_is_refused(fields, message):
+  result = dataclasses.replace(made.FAITHFUL, **fields)
+  with pytest.raises(ValueError, match=message):
+    numbers.tables([result])

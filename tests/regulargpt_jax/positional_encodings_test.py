@@ -1,0 +1,111 @@
+"""Positional encodings of the baselines, against their formulas."""
+
+import haiku as hk
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from regulargpt_jax import position_biases
+from regulargpt_jax.baselines import (
+  positional_encodings,
+  transformer,
+)
+from tests.regulargpt_jax import small_baselines as small
+
+
+def test_sinusoids_match_the_formula():
+  positions = np.array([[0, 1, 7], [-2, 5, 300]])
+  actual = positional_encodings.sinusoids(jnp.array(positions), 6, 100)
+  for b, t, i in np.ndindex(2, 3, 3):
+    angle = positions[b, t] / 100 ** (2 * i / 6)
+    np.testing.assert_allclose(actual[b, t, i], np.sin(angle), atol=1e-5)
+    np.testing.assert_allclose(actual[b, t, 3 + i], np.cos(angle), atol=1e-5)
+
+
+def test_rotation_matches_the_formula():
+  rng = np.random.default_rng(0)
+  x = rng.normal(size=(2, 3, 1, 4)).astype(np.float32)
+  positions = np.array([[0, 1, 2], [-1, 0, 9]])
+  actual = positional_encodings.rotate(jnp.array(x), jnp.array(positions), 100)
+  for b, t, i in np.ndindex(2, 3, 2):
+    angle = positions[b, t] * 100 ** (-2 * i / 4)
+    pair = complex(*x[b, t, 0, 2 * i : 2 * i + 2]) * np.exp(1j * angle)
+    np.testing.assert_allclose(
+      actual[b, t, 0, 2 * i : 2 * i + 2], [pair.real, pair.imag], atol=1e-5
+    )
+
+
+def test_rotated_products_depend_on_the_distance_only():
+  rng = np.random.default_rng(0)
+  q, k = jnp.array(rng.normal(size=(2, 1, 5, 1, 6)), jnp.float32)
+  products = []
+  for offset in (0, 3):
+    position = jnp.arange(5)[None] + offset
+    products.append(
+      jnp.einsum(
+        'bqhd,bkhd->bhqk',
+        positional_encodings.rotate(q, position, 100),
+        positional_encodings.rotate(k, position, 100),
+      )
+    )
+  np.testing.assert_allclose(*products, atol=1e-5)
+  assert np.abs(products[0] - jnp.einsum('bqhd,bkhd->bhqk', q, k)).max() > 0.1
+
+
+def test_alibi_matches_the_formula():
+  assert position_biases.alibi_slopes(8) == [2.0**-h for h in range(1, 9)]
+  assert position_biases.alibi_slopes(3) == [2**-4, 2**-8, 2**-2]
+  slopes = position_biases.alibi_slopes(2)
+  q_position, k_position = np.array([[0, 3]]), np.array([[0, 1, 5]])
+  bias = positional_encodings.alibi_bias(
+    jnp.array(q_position[:, :, None] - k_position[:, None]), 2
+  )
+  for h, q, k in np.ndindex(2, 2, 3):
+    distance = q_position[0, q] - k_position[0, k]
+    penalty = distance - 0.5 if distance > 0 else -distance
+    assert bias[0, h, q, k] == -slopes[h] * penalty
+
+
+@pytest.mark.parametrize('num_queries, num_keys', [(4, 4), (1, 3), (3, 5)])
+@pytest.mark.parametrize('first_distance', [[0], [2, -3]])
+def test_relative_logits_match_the_formula(
+  num_queries, num_keys, first_distance
+):
+  num_heads, size, max_time = 2, 3, 50
+  rng = np.random.default_rng(0)
+  q = rng.normal(size=(2, num_queries, num_heads, size)).astype(np.float32)
+  k = rng.normal(size=(2, num_keys, num_heads, size)).astype(np.float32)
+  f = hk.transform(positional_encodings.relative_logits)
+  args = (jnp.array(q), jnp.array(k), jnp.array(first_distance), max_time)
+  params = small.init(f, *args)
+  actual = jax.jit(f.apply, static_argnums=5)(params, None, *args)
+  (biases,) = [p for p in params.values() if 'content_bias' in p]
+  u, v = biases['content_bias'], biases['position_bias']
+  w = params['relative_key']['w']
+  for b, h, i, j in np.ndindex(2, num_heads, num_queries, num_keys):
+    distance = i - j + first_distance[b % len(first_distance)]
+    r = positional_encodings.sinusoids(
+      jnp.array(distance), num_heads * size, max_time
+    )
+    r = np.asarray(r @ w).reshape(num_heads, size)[h]
+    expected = (q[b, i, h] + u[h]) @ k[b, j, h] + (q[b, i, h] + v[h]) @ r
+    np.testing.assert_allclose(actual[b, h, i, j], expected, atol=1e-4)
+
+
+def test_relative_encodings_need_no_array_beyond_the_shifted_logits():
+  batch_size, length, num_heads = 2, 40, 8
+  f = hk.transform(
+    transformer.make_transformer_encoder(
+      small.O, embedding_dim=16, num_layers=1, positional_encodings='RELATIVE'
+    )
+  )
+  x = small.strings([length] * batch_size, length)
+  params = small.init(f, x)
+  jaxpr = jax.make_jaxpr(jax.grad(lambda p: f.apply(p, None, x).sum()))(params)
+  largest = max(
+    variable.aval.size
+    for equation in jaxpr.eqns
+    for variable in equation.outvars
+  )
+  assert largest <= batch_size * num_heads * length * 2 * length
