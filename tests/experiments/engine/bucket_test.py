@@ -103,8 +103,9 @@ import time
 from experiments.engine import files, locks
 locks._BEAT_S = 0.2
 with locks.locked('{_ROOT}/stolen'):
-  files.write_atomically('{_ROOT}/stolen/.lock', 'another')
-  time.sleep(60)
+  while True:  # Its owner may just be writing too.
+    files.write_atomically('{_ROOT}/stolen/.lock', 'another')
+    time.sleep(0.3)
 """
 
 
