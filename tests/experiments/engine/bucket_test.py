@@ -103,8 +103,9 @@ import time
 from experiments.engine import files, locks
 locks._BEAT_S = 0.2
 with locks.locked('{_ROOT}/stolen'):
-  files.write_atomically('{_ROOT}/stolen/.lock', 'another')
-  time.sleep(60)
+  while True:  # Its owner may just be writing too.
+    files.write_atomically('{_ROOT}/stolen/.lock', 'another')
+    time.sleep(0.3)
 """
 
 
@@ -141,7 +142,10 @@ def test_checkpoints(folder, capsys):
     checkpoints.load(f'{folder}/none', state(0)['params'], 2)
 
 
-def test_metrics_are_written_now_and_then_and_before_a_checkpoint(folder):
+def test_metrics_are_written_now_and_then_and_before_a_checkpoint(
+  folder, monkeypatch
+):
+  monkeypatch.setattr(metrics, '_BUCKET_INTERVAL_S', 1e4)
   writer = metrics.Metrics(folder, 0)
   found = []
   for step in range(1, 4):
@@ -156,5 +160,6 @@ def test_metrics_are_written_now_and_then_and_before_a_checkpoint(folder):
   writer.write(3, 0, loss=2.0)
   writer.close()
   assert [row['loss'] for row in metrics.read(folder)] == [1, 1, 2]
-  (events,) = files.names(f'{folder}/tensorboard')
-  assert b'loss/run_0' in files.read(f'{folder}/tensorboard/{events}')
+  # One, if both began within a second.
+  for events in files.below(f'{folder}/tensorboard'):
+    assert b'loss/run_0' in files.read(f'{folder}/tensorboard/{events}')
