@@ -348,5 +348,5 @@ def test_bad_arguments():
   for builder in BUILDERS.values():
     with pytest.raises(ValueError, match='paper, uniform, got'):
       builder(sampler='other')
-  with pytest.raises(ValueError, match='at least 1, got 0'):
+  with pytest.raises(ValueError, match='from 1 to 10000, got 0'):
     d_n.DN(0)

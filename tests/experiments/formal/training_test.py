@@ -152,13 +152,16 @@ def test_runs_do_not_disturb_each_other():
   after = step(before, training.make_runs(runs), jnp.int32(5))
   assert jnp.isfinite(after.loss_sum).all()
   np.testing.assert_array_equal(after.diverged_at, [-1, -1, 1])
+  goes_on = []
   for new, old in zip(
     jax.tree.leaves((after.params, after.optimizer)),
     jax.tree.leaves((before.params, before.optimizer)),
     strict=True,
   ):
-    assert (new[:2] != old[:2]).any()
+    goes_on.append((new[:2] != old[:2]).any(axis=tuple(range(1, new.ndim))))
     np.testing.assert_array_equal(new[2], old[2])
+  # Not every parameter has a gradient on every batch.
+  assert np.any(goes_on, axis=0).all()
 
 
 def test_divergence_is_reported_and_the_last_good_checkpoint_kept(tmp_path):
