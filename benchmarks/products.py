@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
+import jax.extend.core
 import jax.numpy as jnp
 
 
@@ -13,7 +14,7 @@ def _dots(jaxpr: Any, times: int = 1) -> Iterator[tuple[Any, int]]:
     if equation.primitive.name == 'dot_general':
       yield equation, times
     repeated = equation.params.get('length', 1)
-    for inner in jax.core.jaxprs_in_params(equation.params):
+    for inner in jax.extend.core.jaxprs_in_params(equation.params):
       yield from _dots(inner, times * repeated)
 
 
