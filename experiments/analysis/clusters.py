@@ -17,8 +17,7 @@ from sklearn import decomposition, metrics
 
 from experiments.analysis import outputs
 from experiments.analysis import subject as subject_lib
-from experiments.engine import pictures, progress
-from experiments.formal import report
+from experiments.engine import pictures, progress, tables
 from regulargpt_jax.analysis import clusters, tree
 
 # Outputs that the clusters are found from, and that are drawn.
@@ -199,7 +198,7 @@ def analyze(
       ('true transitions that occur', len(nodes.maps)),
       ('adjusted Rand index', index),
     ]
-  print(report.named_values(f'clusters of outputs on {subject.name}', rows))
+  print(tables.named_values(f'clusters of outputs on {subject.name}', rows))
   if number == search.max_clusters:
     print('As many as were looked for: try a larger --max_clusters.')
   arrays = {

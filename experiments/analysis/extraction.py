@@ -7,8 +7,7 @@ import numpy as np
 
 from experiments.analysis import clusters, outputs
 from experiments.analysis import subject as subject_lib
-from experiments.engine import files, progress
-from experiments.formal import report
+from experiments.engine import files, progress, tables
 from regulargpt_jax import model
 from regulargpt_jax.analysis import clusters as clusters_lib
 from regulargpt_jax.analysis import extraction, tree
@@ -134,7 +133,7 @@ def extract(
   for ending, text in texts.items():
     files.write_atomically(path + ending, text)
   outputs.save_results(subject.experiment, workdir, 'extraction', results)
-  print(report.named_values(f'automaton of the model on {subject.name}', rows))
+  print(tables.named_values(f'automaton of the model on {subject.name}', rows))
   print(texts['.json'] + texts['.dot'], end='')
   print('automaton: ' + ', '.join(path + ending for ending in texts))
   for problem in left_undone:

@@ -7,8 +7,7 @@ import numpy as np
 
 from experiments.analysis import outputs
 from experiments.analysis import subject as subject_lib
-from experiments.engine import estimates, pictures, progress
-from experiments.formal import report
+from experiments.engine import estimates, pictures, progress, tables
 from regulargpt_jax import model
 from regulargpt_jax.analysis import receptive_field
 
@@ -139,7 +138,7 @@ def _analyze(
     ('most recent positions with half', results['positions_for_half']),
     ('with nine tenths', results['positions_for_nine_tenths']),
   ]
-  print(report.named_values(f'receptive field of {name}', rows))
+  print(tables.named_values(f'receptive field of {name}', rows))
   figure = _picture(name, mean_T, low_T, high_T)
   arrays = {'cumulative': share_BxT, 'tokens': tokens_BxT[has_gradient_B]}
   outputs.save(experiment, workdir, 'receptive_field', results, arrays, figure)

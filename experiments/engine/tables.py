@@ -39,6 +39,16 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
   )
 
 
+def named_values(title: str, rows: Sequence[tuple[str, Any]]) -> str:
+  """Returns a title and named values, one a line."""
+  width = max(len(title) - 8, *(len(name) for name, _ in rows))
+  lines = [title, '-' * (width + 8)]
+  for name, value in rows:
+    shown = f'{value:.4f}' if isinstance(value, float) else str(value)
+    lines.append(f'{name:{width}}  {shown}')
+  return '\n'.join(lines)
+
+
 def comma_separated(rows: Iterable[Sequence[Any]]) -> str:
   """Returns rows as CSV, a line each.
 

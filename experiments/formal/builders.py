@@ -246,6 +246,12 @@ def make_curriculum(
   return curriculum
 
 
+def longest_trained(experiment: config_lib.Experiment) -> int:
+  """Returns the longest training string's length."""
+  curriculum = make_curriculum(experiment)
+  return curriculum.bounds(experiment.training_steps)[1]
+
+
 def bucket_widths(
   experiment: config_lib.Experiment,
   task: task_lib.GeneralizationTask,

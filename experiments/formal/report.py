@@ -40,7 +40,9 @@ def table(
   experiment: config_lib.Experiment, summary: dict[str, Any], chance: float
 ) -> str:
   """Returns the table that ends a run."""
-  trained = min(longest_trained(experiment), experiment.max_range_test_length)
+  trained = min(
+    builders.longest_trained(experiment), experiment.max_range_test_length
+  )
   rows = [(f'accuracy, lengths 1..{trained}', summary['training_lengths'])]
   if summary['score'] is not None:
     beyond = f'{trained + 1}..{experiment.max_range_test_length}'
@@ -48,17 +50,7 @@ def table(
   worst = f'worst accuracy, at length {summary["worst_length"]}'
   rows.append((worst, summary['worst_accuracy']))
   rows.append(('chance, a uniform guess', chance))
-  return named_values(_title(experiment), rows)
-
-
-def named_values(title: str, rows: list[tuple[str, Any]]) -> str:
-  """Returns a title and named values, one a line."""
-  width = max(len(title) - 8, *(len(name) for name, _ in rows))
-  lines = [title, '-' * (width + 8)]
-  for name, value in rows:
-    shown = f'{value:.4f}' if isinstance(value, float) else str(value)
-    lines.append(f'{name:{width}}  {shown}')
-  return '\n'.join(lines)
+  return tables.named_values(_title(experiment), rows)
 
 
 def save(
@@ -78,7 +70,7 @@ def save(
   Returns:
     What `summarize` returns.
   """
-  summary = summarize(accuracies, longest_trained(experiment))
+  summary = summarize(accuracies, builders.longest_trained(experiment))
   lengths = range(1, len(accuracies) + 1)
   rows = zip(lengths, accuracies.tolist(), strict=True)
   contents = {
@@ -97,12 +89,6 @@ def save(
   return summary
 
 
-def longest_trained(experiment: config_lib.Experiment) -> int:
-  """Returns the longest training string's length."""
-  curriculum = builders.make_curriculum(experiment)
-  return curriculum.bounds(experiment.training_steps)[1]
-
-
 def _title(experiment: config_lib.Experiment) -> str:
   """Returns what was trained on what."""
   task = config_lib.task_title(experiment)
@@ -119,7 +105,7 @@ def _picture(
   """Returns a PNG of accuracy against length."""
   figure = figure_lib.Figure(figsize=(7, 3.5), layout='constrained')
   axes = figure.subplots()
-  trained = min(longest_trained(experiment), len(accuracies))
+  trained = min(builders.longest_trained(experiment), len(accuracies))
   if experiment.training_steps:
     axes.axvspan(
       0.5, trained + 0.5, color='0.85', label=f'trained on up to {trained}'

@@ -23,7 +23,6 @@ from experiments.formal import (
   builders,
   limits,
   range_evaluation,
-  report,
   training,
 )
 from experiments.sweeps import numbers, presets, results
@@ -239,7 +238,7 @@ def _measure(
         name,
         cell,
         diverged_at,
-        report.longest_trained(experiment),
+        builders.longest_trained(experiment),
         1 / task.output_size,
         accuracies,
         metrics.read(folder),
