@@ -8,6 +8,7 @@ import numpy as np
 from experiments.analysis import clusters, outputs
 from experiments.analysis import subject as subject_lib
 from experiments.engine import files, progress, tables
+from experiments.formal import run
 from regulargpt_jax import model
 from regulargpt_jax.analysis import clusters as clusters_lib
 from regulargpt_jax.analysis import extraction, tree
@@ -57,7 +58,8 @@ def extract(
     raise ValueError(
       f'max_test_length must be positive, got {max_test_length}.'
     )
-  subject = subject_lib.load(workdir, task_module)
+  held = run.load_experiment(workdir, task_module)
+  subject = subject_lib.load(workdir, held)
   subject_lib.check_fits(subject, num_strings, max_test_length)
   nodes = clusters.find(
     subject,

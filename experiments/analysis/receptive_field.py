@@ -8,6 +8,7 @@ import numpy as np
 from experiments.analysis import outputs
 from experiments.analysis import subject as subject_lib
 from experiments.engine import estimates, pictures, progress, tables
+from experiments.language import config as language_config
 from regulargpt_jax import model
 from regulargpt_jax.analysis import receptive_field
 
@@ -48,13 +49,19 @@ def analyze(
   )
 
 
-def analyze_language_model(workdir: str, num_strings: int, length: int) -> None:
+def analyze_language_model(
+  experiment: language_config.LanguageExperiment,
+  workdir: str,
+  num_strings: int,
+  length: int,
+) -> None:
   """As `analyze`, for what a language model predicts in its test split.
 
   What is differentiated is the log-odds of the token that does come next.
 
   Args:
-    workdir: Of the language model.
+    experiment: What was trained.
+    workdir: Its folder.
     num_strings: How many sequences of the test split to read.
     length: Of the sequences.
 
@@ -64,13 +71,11 @@ def analyze_language_model(workdir: str, num_strings: int, length: int) -> None:
     OSError: If there is no good checkpoint, or no text.
   """
   # These need the extra `text`, and nothing else here does.
-  from experiments.language import config as language_config
   from experiments.language import run
   from experiments.text import loading
 
   _check(num_strings, length)
-  trained = run.load(workdir)
-  experiment, text = trained.experiment, run.text_of(trained.experiment)
+  text = run.text_of(experiment)
   estimates.check(
     f'The embeddings of {num_strings:,} strings of {length:,} tokens',
     num_strings * length * experiment.embedding_dim * estimates.FLOAT_BYTES,
@@ -80,6 +85,7 @@ def analyze_language_model(workdir: str, num_strings: int, length: int) -> None:
   (tokens,) = loading.evaluation_batches(
     text.streams['test'], length, length, num_strings, num_strings
   )
+  trained = run.load(workdir, experiment)
   in_float32 = dataclasses.replace(experiment, precision='float32')
   _analyze(
     language_config.make_model(in_float32),

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.engine import estimates
+from experiments.engine import workdir as workdir_lib
+from experiments.formal import builders, data, models, run
 from experiments.formal import config as config_lib
-from experiments.formal import data, run
 from regulargpt_jax import config as regular_gpt_config
 from regulargpt_jax.construction import minimization
 from tasks import task as task_lib
@@ -43,33 +44,47 @@ class Subject(NamedTuple):
   name: str
 
 
-def load(workdir: str, task_module: str = '') -> Subject:
+def load(workdir: str, held: workdir_lib.Held) -> Subject:
   """Reads the newest checkpoint of a workdir.
 
   Args:
     workdir: The folder.
-    task_module: See `run.load_experiment`.
+    held: What it holds, as `run.load_experiment` returns it.
 
   Raises:
     ValueError: As `run.load`, or if it holds another kind of model.
     OSError: If it has no good checkpoint.
   """
-  experiment = run.load_experiment(workdir, task_module)
+  experiment = held.experiment
   if experiment.architecture != 'regular_gpt':
     raise ValueError(
       f'{workdir} holds a model of architecture {experiment.architecture};'
       ' this needs regular_gpt.'
     )
-  return make(*run.load(workdir, task_module), where=workdir)
-
-
-def make(experiment, task, model, params, where: str) -> Subject:
-  """Returns the subject of what `run.load` gives."""
+  task, model = builders.make_task_and_model(experiment)
   if model.config is None:
     raise ValueError(
-      f'The model in {where} reads more than its input; this needs a task with'
-      ' a single output, without computation tokens or autoregression.'
+      f'The model in {workdir} reads more than its input; this needs a task'
+      ' with a single output, without computation tokens or autoregression.'
     )
+  params = run.load_params(workdir, held, model)
+  return make(experiment, task, model, params)
+
+
+def make(
+  experiment: config_lib.Experiment,
+  task: task_lib.GeneralizationTask,
+  model: models.Model,
+  params: chex.ArrayTree,
+) -> Subject:
+  """Returns the subject that a trained model is.
+
+  Args:
+    experiment: What it was trained for.
+    task: Its task.
+    model: A RegularGPT that reads its input alone.
+    params: Its parameters, [R, ...], of which the first run's count.
+  """
   symbols = [str(symbol) for symbol in range(task.input_size)]
   if isinstance(task, task_lib.TokenTask):
     symbols = list(task.input_symbols)

@@ -1,7 +1,8 @@
 """What every experiment says, whatever it trains and on what."""
 
+from collections.abc import Mapping
 import dataclasses
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from experiments.engine import options
 
@@ -14,7 +15,15 @@ class BaseExperiment:
   """The fields that all experiments share.
 
   The help text of each field is its documentation.
+
+  Attributes:
+    evaluated_by: The command that tests what was trained.
+    other_kinds: What else a folder may hold, by a field that this kind of
+      experiment has not.
   """
+
+  evaluated_by: ClassVar[str] = ''
+  other_kinds: ClassVar[Mapping[str, str]] = {}
 
   chunk_size: int = options.option(
     2, 'Window width C of RegularGPT.', minimum=2, maximum=2**16

@@ -53,8 +53,9 @@ class Programs:
     """Initializes.
 
     Args:
-      what: Named in messages, as 'the training step'.
-      make: Returns the function for strings padded to a width.
+      what: Named in messages, with a place for the width, as 'the training of
+        strings of up to {} symbols'.
+      make: Returns the function of a width.
       **jit_options: Of `jax.jit`.
     """
     self._what = what
@@ -84,8 +85,7 @@ class Programs:
   def __call__(self, width: int, *args: Any) -> Any:
     """Runs the program of a width."""
     if width not in self._programs:
-      doing = f'Compiling {self._what} of strings of up to {width} symbols'
-      with progress.timed(doing):
+      with progress.timed(f'Compiling {self._what.format(width)}'):
         if width in self._compiling:
           self._programs[width] = self._compiling.pop(width).result()
         else:
@@ -97,7 +97,5 @@ class Programs:
     with self._tracing:
       lowered = jax.jit(self._make(width), **self._jit_options).lower(*args)
     program = lowered.compile(_compiler_options())
-    estimates.check_program(
-      f'{self._what} of strings of up to {width} symbols', program
-    )
+    estimates.check_program(self._what.format(width), program)
     return program

@@ -8,8 +8,6 @@ from experiments.engine import devices, files, json_reading
 
 # Folder of the results, in a workdir.
 FOLDER = 'results'
-# Folder in a folder of results that holds those of language models.
-LANGUAGE = 'language'
 
 _T = TypeVar('_T')
 

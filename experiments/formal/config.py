@@ -1,6 +1,7 @@
 """One experiment on one language: all that its result depends on."""
 
 import dataclasses
+import types
 
 from experiments.engine import experiment as experiment_lib
 from experiments.engine import options
@@ -13,6 +14,11 @@ class Experiment(experiment_lib.BaseExperiment):
   The help text of each field is its documentation. The defaults train on
   PARITY, in a minute on two CPU cores, to an accuracy of 1 on lengths 41..500.
   """
+
+  evaluated_by = 'launch.evaluate'
+  other_kinds = types.MappingProxyType(
+    {'data_dir': 'a language model, for launch.evaluate_lm and launch.sample'}
+  )
 
   task: str = options.option('parity_check', 'Language to learn.')
   task_params: dict = options.option(

@@ -79,7 +79,7 @@ def evaluate(
       share = share.lower(some).compile()
       estimates.check_program('what all lengths share', share)
   accuracy_programs = programs.Programs(
-    'the evaluation',
+    'the evaluation of strings of up to {} symbols',
     lambda width: make_test(
       task,
       source,

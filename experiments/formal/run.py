@@ -58,9 +58,7 @@ def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
     _evaluate_and_report(experiment, task, model, state.params, workdir)
 
 
-def load_experiment(
-  workdir: str, task_module: str = ''
-) -> config_lib.Experiment:
+def load_experiment(workdir: str, task_module: str = '') -> workdir_lib.Held:
   """Reads a trained experiment, without running any code that it names.
 
   Args:
@@ -71,9 +69,21 @@ def load_experiment(
   Raises:
     ValueError: If the folder holds no experiment, or one of another module.
   """
-  experiment = workdir_lib.load(workdir, config_lib.Experiment)
+  held = workdir_lib.load(workdir, config_lib.Experiment)
+  check_task_module(held.experiment, workdir, task_module)
+  return held
+
+
+def check_task_module(
+  experiment: config_lib.Experiment, workdir: str, task_module: str
+) -> None:
+  """Checks that the module of a folder's experiment is trusted.
+
+  Raises:
+    ValueError: As `load_experiment`.
+  """
   if experiment.task_module == task_module:
-    return experiment
+    return
   if not experiment.task_module:
     raise ValueError(
       f'{workdir} has no task_module, so leave out {task_module!r}.'
@@ -106,18 +116,25 @@ def load(
     ValueError: As `load_experiment`, or if the task does not do what it says.
     OSError: If it has no good checkpoint.
   """
-  experiment = load_experiment(workdir, task_module)
-  task, model = builders.make_task_and_model(experiment)
-  params = _load_params(workdir, experiment, model)
-  return experiment, task, model, params
+  held = load_experiment(workdir, task_module)
+  task, model = builders.make_task_and_model(held.experiment)
+  return held.experiment, task, model, load_params(workdir, held, model)
 
 
-def _load_params(
-  workdir: str,
-  experiment: config_lib.Experiment,
-  model: models.Model,
+def load_params(
+  workdir: str, held: workdir_lib.Held, model: models.Model
 ) -> chex.ArrayTree:
-  runs = workdir_lib.load_runs(workdir, config_lib.Experiment)
+  """Returns the parameters of a folder's newest good checkpoint, [R, ...].
+
+  Args:
+    workdir: The folder.
+    held: What it holds, as `load_experiment` returns it.
+    model: Of its experiment.
+
+  Raises:
+    OSError: If it has no good checkpoint.
+  """
+  experiment, runs = held
   if len(runs) > 1:
     rate, seed, _ = runs[0]
     progress.say(
@@ -149,7 +166,8 @@ def evaluate(
     ValueError: As `load`, or if a value is impossible.
     OSError: If there is no good checkpoint.
   """
-  trained = load_experiment(workdir, task_module)
+  held = load_experiment(workdir, task_module)
+  trained = held.experiment
   experiment = trained.replaced(**overrides)
   folder = output_dir or workdir
   if experiment != trained and os.path.realpath(folder) == os.path.realpath(
@@ -159,13 +177,13 @@ def evaluate(
       'Give an --output_dir: these results are not those of the experiment in'
       f' {workdir}, whose own would be overwritten.'
     )
-  task, model = builders.make_task_and_model(experiment)
-  if len(workdir_lib.load_runs(workdir, config_lib.Experiment)) > 1:
+  if len(held.runs) > 1:
     raise ValueError(
       f'{workdir} holds the runs of a sweep; launch.report shows them.'
     )
+  task, model = builders.make_task_and_model(experiment)
   limits.check_evaluation(experiment, task, model)
-  params = _load_params(workdir, trained, model)
+  params = load_params(workdir, held, model)
   files.make_folder(folder)  # Fails before the work, or never.
   _evaluate_and_report(experiment, task, model, params, folder)
 

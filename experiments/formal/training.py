@@ -293,7 +293,7 @@ def train(
   mesh = devices.make_mesh(len(runs.seed), experiment.batch_size)
   runs_R = devices.put(mesh, runs)
   steps = programs.Programs(
-    'the training',
+    'the training of strings of up to {} symbols',
     lambda width: make_step(
       task,
       source,

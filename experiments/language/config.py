@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import types
 
 import jax.numpy as jnp
 
@@ -35,6 +36,11 @@ class LanguageExperiment(experiment_lib.BaseExperiment):
   The help text of each field is its documentation. The defaults are RegularGPT
   128/6 of the paper's Table 3 (Chi et al., 2023, section 5 and appendix B).
   """
+
+  evaluated_by = 'launch.evaluate_lm'
+  other_kinds = types.MappingProxyType(
+    {'task': 'a model of a formal language, for launch.evaluate'}
+  )
 
   data_dir: str = options.option(
     '', 'Folder of the text, as of launch.prepare_text.', may_change=True

@@ -141,14 +141,25 @@ def text_of(experiment: config_lib.LanguageExperiment) -> loading.Text:
   return text
 
 
-def load(workdir: str) -> Trained:
-  """Returns a folder's language model from its newest checkpoint.
+def load_experiment(workdir: str) -> config_lib.LanguageExperiment:
+  """Returns what a folder's language model was trained on, and how.
 
   Raises:
     ValueError: If the folder holds no language model.
+  """
+  return workdir_lib.load(workdir, config_lib.LanguageExperiment).experiment
+
+
+def load(workdir: str, experiment: config_lib.LanguageExperiment) -> Trained:
+  """Returns a folder's language model from its newest checkpoint.
+
+  Args:
+    workdir: The folder.
+    experiment: What `load_experiment` returns.
+
+  Raises:
     OSError: If it has no good checkpoint.
   """
-  experiment = workdir_lib.load(workdir, config_lib.LanguageExperiment)
   like = training.state_shapes(experiment, sharding.make_mesh()).params
   step, params = checkpoints.load(workdir, like, experiment.training_steps)
   return Trained(experiment, config_lib.make_model(experiment), params, step)
@@ -185,20 +196,21 @@ def evaluate(
   folder = output_dir or workdir
 
   def check():  # What is impossible fails now, or never.
-    experiment = workdir_lib.load(workdir, config_lib.LanguageExperiment)
+    experiment = load_experiment(workdir)
     if data_dir:
-      experiment = dataclasses.replace(experiment, data_dir=data_dir)
-      text = load_text(experiment)
-      experiment = on_text(experiment, text)
+      elsewhere = dataclasses.replace(experiment, data_dir=data_dir)
+      text = load_text(elsewhere)
+      evaluated = on_text(elsewhere, text)
     else:
       text = text_of(experiment)
+      evaluated = experiment
     evaluation.check(text.streams['test'], lengths, num_sequences, batch_tokens)
     if devices.is_main():
       files.make_folder(folder)
-    return experiment, text
+    return experiment, evaluated, text
 
-  experiment, text = devices.on_all(check)
-  trained = load(workdir)
+  experiment, evaluated, text = devices.on_all(check)
+  trained = load(workdir, experiment)
   losses = evaluation.last_token_losses(
     trained.model,
     trained.params,
@@ -210,8 +222,8 @@ def evaluate(
   perplexities = {n: evaluation.perplexity(x) for n, x in losses.items()}
   title = config_lib.title(experiment)
   results = report.contents(
-    trained.experiment,
     experiment,
+    evaluated,
     perplexities,
     num_sequences,
     trained.step,
@@ -227,14 +239,15 @@ def evaluate(
   return results
 
 
-def diverged(workdir: str, error: loop.DivergedError) -> dict[str, Any]:
+def diverged(
+  experiment: config_lib.LanguageExperiment, error: loop.DivergedError
+) -> dict[str, Any]:
   """Returns what `evaluate` would, of a training that had to be given up.
 
   Args:
-    workdir: Of `train`.
-    error: What it raised.
+    experiment: What was trained.
+    error: What the training raised.
   """
-  experiment = workdir_lib.load(workdir, config_lib.LanguageExperiment)
   return report.contents(
     experiment,
     experiment,
@@ -275,7 +288,7 @@ def sample(
     prompt.encode()
   except UnicodeEncodeError:  # Python keeps bytes of a shell as surrogates.
     raise ValueError(f'--prompt must be UTF-8, not {prompt!r}.') from None
-  trained = load(workdir)
+  trained = load(workdir, load_experiment(workdir))
   tokenizer = tokenizers.make_tokenizer(
     trained.experiment.tokenizer, vocabulary_dir
   )

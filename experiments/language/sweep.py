@@ -93,7 +93,7 @@ def sweep(
       )
     except loop.DivergedError as error:
       progress.say(str(error))
-      results = run.diverged(run_dir, error)
+      results = run.diverged(experiment, error)
     path = sweep_report.path_of(folder, model, seed)
     devices.from_main(functools.partial(report.save_json, results, path))
   devices.from_main(functools.partial(sweep_report.write, name, folder))

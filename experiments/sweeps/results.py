@@ -16,6 +16,8 @@ from experiments.engine import environment, files
 from experiments.engine import results as results_lib
 from experiments.sweeps import presets
 
+# Folder in a folder of results that holds those of language models.
+_LANGUAGE = 'language'
 # Points of a training curve that are kept.
 _MAX_CURVE_POINTS = 100
 _DIGITS = 4
@@ -229,7 +231,7 @@ def load_all(folder: str) -> Iterator[Result]:
     ValueError: If a JSON file is no result, or that of another path's cell.
   """
   for name in files.below(folder):
-    of_language = name.startswith(results_lib.LANGUAGE + os.sep)
+    of_language = name.startswith(_LANGUAGE + os.sep)
     if name.endswith('.json') and not of_language:
       file = os.path.join(folder, name)
       result = load(file)

@@ -66,9 +66,8 @@ from experiments.formal import config
 from experiments.formal import training
 states = []
 for workdir in sys.argv[1:]:
-  experiment = workdir_lib.load(workdir, config.Experiment)
+  experiment, runs = workdir_lib.load(workdir, config.Experiment)
   task, model = builders.make_task_and_model(experiment)
-  runs = workdir_lib.load_runs(workdir, config.Experiment)
   like = training.init_state(experiment, model, runs)
   states.append(checkpoints.Checkpoints(workdir).restore(like))
 chex.assert_trees_all_equal(*states)

@@ -159,7 +159,7 @@ def test_a_workdir_with_impossible_contents_is_refused(tmp_path):
   ):
     path.write_text(contents)
     with pytest.raises(ValueError, match=f'^Cannot read {path}') as error:
-      workdir_lib.load_runs(str(tmp_path), config.Experiment)
+      workdir_lib.load(str(tmp_path), config.Experiment)
     assert message in str(error.value)
     assert '\n' not in str(error.value)
   assert fields == dataclasses.asdict(config.Experiment(**fields))

@@ -177,7 +177,7 @@ def test_describe_lists_every_task_and_shows_one():
 def test_automaton_survives_config_json(tmp_path):
   experiment = config.Experiment(automaton={'alphabet': ['a'], 'states': ['x']})
   workdir_lib.claim(experiment, str(tmp_path))
-  assert workdir_lib.load(str(tmp_path), config.Experiment) == experiment
+  assert workdir_lib.load(str(tmp_path), config.Experiment)[0] == experiment
   json.loads((tmp_path / 'config.json').read_text())
 
 
