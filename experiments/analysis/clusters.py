@@ -102,7 +102,7 @@ def find(
     )
   subject_lib.check_fits(subject, search.num_strings * len(lengths), longest)
   tokens = np.concatenate(
-    [x for x, _ in subject_lib.sample(subject, search.num_strings, lengths)]
+    list(subject_lib.sample(subject, search.num_strings, lengths))
   )
   with progress.timed(f'Running the model on {len(tokens)} strings'):
     trace = tree.trace(subject.config, subject.params, tokens)

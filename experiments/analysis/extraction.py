@@ -191,7 +191,7 @@ def _agreement(
   lengths = range(1, max_length + 1)
   num_alike = 0
   with progress.timed(f'Comparing with the model on lengths 1..{max_length}'):
-    for tokens, _ in subject_lib.sample(subject, num_strings, lengths):
+    for tokens in subject_lib.sample(subject, num_strings, lengths):
       state_B = np.full(num_strings, start)
       for token_B in tokens.T:
         after_B = transitions[state_B, symbol_V[token_B]]

@@ -35,7 +35,7 @@ def analyze(
   """
   _check(num_strings, length)
   subject_lib.check_fits(subject, num_strings, length)
-  tokens, _ = next(subject_lib.sample(subject, num_strings, [length]))
+  tokens = next(subject_lib.sample(subject, num_strings, [length]))
   module = model.RegularGPT(subject.config)
   answer_B = module.apply(subject.params, tokens).argmax(-1)
   _analyze(

@@ -131,25 +131,12 @@ def check_fits(subject: Subject, num_strings: int, longest: int) -> None:
 
 def sample(
   subject: Subject, num_strings: int, lengths: Sequence[int]
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-  """Yields, for each length, strings of the task and the right answers.
-
-  Strings [B, T] are right-aligned in the width that the longest need; a task
-  may have other numbers of symbols than the lengths asked for. Answers [B].
-  """
-  task, seed = subject.task, subject.experiment.seed
-  width = max(data.input_length(task, length) for length in lengths)
-  source = data.make_source(task, num_strings, [width])
-  batch = jax.jit(source.batch, static_argnums=2)
-  steps = ((length, length) for length in lengths)
-  for length, (_, host_data) in zip(
-    lengths, source.stream([seed], steps), strict=True
+) -> Iterator[np.ndarray]:
+  """Yields strings of the task for each length, as `data.samples`, [B, T]."""
+  for tokens, _ in data.samples(
+    subject.task, num_strings, lengths, subject.experiment.seed
   ):
-    if source.run_axis is not None:
-      host_data = jax.tree.map(lambda x: x[0], host_data)
-    rng = jax.random.fold_in(jax.random.key(seed), length)
-    tokens, target = batch(rng, host_data, width)
-    yield np.asarray(tokens), np.asarray(target).argmax(-1)
+    yield tokens
 
 
 def parse(subject: Subject, string: str) -> np.ndarray:

@@ -192,12 +192,8 @@ def make_model(
     # A core looks at its arguments when it is traced: better now than later.
     params = jax.eval_shape(model.init, jax.random.key(0))
     width = 2
-    target_shape = (1, task.output_size)
-    if not data.is_single_output(task):
-      target_shape = (1, task.output_length(width), task.output_size)
-    jax.eval_shape(
-      model.apply, params, jnp.zeros((1, width), int), jnp.ones(target_shape)
-    )
+    target = jnp.ones(data.target_shape(task, 1, width))
+    jax.eval_shape(model.apply, params, jnp.zeros((1, width), int), target)
   except ValueError:
     raise
   except Exception as error:  # Cores divide by their sizes, index, and so on.

@@ -2,7 +2,6 @@
 
 import inspect
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -42,21 +41,8 @@ def describe(experiment: config_lib.Experiment) -> str:
     ValueError: If the task is unknown or its parameters are wrong.
   """
   task = builders.make_task(experiment)
-  widest = max(data.input_length(task, length) for length in _LENGTHS)
-  source = data.make_source(task, _NUM_COUNTED, [widest])
-
-  @jax.jit
-  def sample(length, host_data):
-    rng = jax.random.fold_in(jax.random.key(experiment.seed), length)
-    return source.batch(rng, host_data, widest)
-
-  batches = {}
-  stream = source.stream([experiment.seed], ((n, n) for n in _LENGTHS))
-  for length, (_, host_data) in zip(_LENGTHS, stream, strict=True):
-    if source.run_axis is not None:
-      host_data = jax.tree.map(lambda x: x[0], host_data)
-    batches[length] = jax.device_get(sample(length, host_data))
-
+  samples = data.samples(task, _NUM_COUNTED, _LENGTHS, experiment.seed)
+  batches = dict(zip(_LENGTHS, samples, strict=True))
   lines = [_docstring(task), '', 'Sampled:']
   tokens, target = batches[_EXAMPLE_LENGTH]
   for i in range(_NUM_EXAMPLES):
@@ -74,7 +60,7 @@ def describe(experiment: config_lib.Experiment) -> str:
       mask = task.accuracy_mask(jnp.asarray(target))
     counted = np.asarray(mask * data.present(target))
     shares = (target * counted[..., None]).reshape(-1, target.shape[-1]).sum(0)
-    shares = shares / shares.sum()
+    shares = shares / (shares.sum() or 1)  # Perhaps no symbol counts.
     lines.append(
       f'  {length:6}  ' + '  '.join(f'{share:6.3f}' for share in shares)
     )

@@ -342,10 +342,8 @@ def _haiku_model(
 
   def init(rng):
     x = jax.nn.one_hot(jnp.zeros((1, _INIT_LENGTH), jnp.int32), task.input_size)
-    shape = (1, task.output_size)
-    if not is_single:
-      shape = (1, task.output_length(_INIT_LENGTH), task.output_size)
-    return train_model.init(rng, x, jnp.ones(shape), False)
+    target = jnp.ones(data.target_shape(task, 1, _INIT_LENGTH))
+    return train_model.init(rng, x, target, False)
 
   def apply(
     params, tokens, target, rng=None, extra_levels=0, is_test=False, **unused

@@ -100,9 +100,8 @@ def evaluate(
     )
     for length, (width, host_data) in zip(lengths, stream, strict=True):
       # All runs are tested on the same strings.
-      if source.run_axis is not None:
-        host_data = jax.tree.map(lambda x: x[0], host_data)
-      elif not accuracy_programs.num_compiled:
+      host_data = data.of_one_run(source, host_data)
+      if source.run_axis is None and not accuracy_programs.num_compiled:
         accuracy_programs.prepare(
           widths, params, shared, np.int32(length), host_data
         )
