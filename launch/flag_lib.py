@@ -12,7 +12,14 @@ from typing import Any, NoReturn
 from absl import app, flags, logging
 import jax
 
-from experiments.engine import devices, json_reading, loop, progress, stopping
+from experiments.engine import (
+  devices,
+  errors,
+  json_reading,
+  loop,
+  progress,
+  stopping,
+)
 from experiments.formal import automata, config, registries
 
 # The flags defined here belong to the launcher that asks for them: its --help
@@ -295,7 +302,7 @@ def run(main: Callable[[], None]) -> None:
     except KeyboardInterrupt:
       sys.exit(128 + signal.SIGINT)
     except (MemoryError, jax.errors.JaxRuntimeError) as error:
-      line = (str(error) or 'no memory left').splitlines()[0]
+      line = errors.first_line(error) if str(error) else 'no memory left'
       _fail(f'Error: {_lost(line) if jax.process_count() > 1 else line}')
     except (ValueError, OSError, loop.DivergedError) as error:
       # Orbax and JAX pass on a lost connection as errors of many kinds.

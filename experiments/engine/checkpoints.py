@@ -18,7 +18,7 @@ import chex
 import jax
 import orbax.checkpoint as ocp
 
-from experiments.engine import devices, files, json_reading, progress
+from experiments.engine import devices, errors, files, json_reading, progress
 
 _MAX_TO_KEEP = 3
 # How Orbax marks a folder that it is still writing.
@@ -67,7 +67,7 @@ class Checkpoints:
     except Exception as error:  # Orbax and tensorstore raise many kinds.
       self._remove_unfinished()
       raise OSError(
-        f'Cannot save step {step} in {self._folder}: {files.first_line(error)}'
+        f'Cannot save step {step} in {self._folder}: {errors.first_line(error)}'
       ) from error
 
   def _remove_unfinished(self) -> None:
@@ -183,7 +183,7 @@ class Checkpoints:
     except Exception as error:  # Of many kinds; the files are as written.
       raise OSError(
         f'Checkpoint {step} in {self._folder} does not fit the experiment:'
-        f' {files.first_line(error)}'
+        f' {errors.first_line(error)}'
       ) from error
 
   def close(self) -> None:
@@ -210,7 +210,7 @@ class Checkpoints:
         return 'its list of checksums is damaged'
       found = self._checksums(step)
     except (OSError, ValueError) as error:
-      return files.first_line(error)
+      return errors.first_line(error)
     for name in sorted(expected.keys() | found.keys()):
       if name not in found:
         return f'{name} is missing'

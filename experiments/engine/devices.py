@@ -22,6 +22,8 @@ import jax
 from jax.experimental import multihost_utils
 import numpy as np
 
+from experiments.engine import errors
+
 P = jax.sharding.PartitionSpec
 _T = TypeVar('_T')
 
@@ -86,7 +88,7 @@ def join(
       shutdown_timeout_seconds=_SHUTDOWN_TIMEOUT_S,
     )
   except (ValueError, RuntimeError) as error:
-    line = (str(error) or type(error).__name__).splitlines()[0]
+    line = errors.first_line(error)
     raise ValueError(
       f'Cannot join the other processes: {line} {_HOW_TO_JOIN}'
     ) from error

@@ -19,6 +19,8 @@ from typing import BinaryIO
 from etils import epath
 import fsspec
 
+from experiments.engine import errors
+
 _BUCKETS = 'gs://'
 
 
@@ -85,7 +87,9 @@ def _named(doing: str, path: str) -> Iterator[None]:
   except Exception as error:
     if isinstance(error, FileNotFoundError) or not in_bucket(path):
       raise
-    raise OSError(f'Cannot {doing} {path}: {first_line(error)}') from error
+    raise OSError(
+      f'Cannot {doing} {path}: {errors.first_line(error)}'
+    ) from error
 
 
 @contextlib.contextmanager
@@ -97,15 +101,10 @@ def named_errors(path: str) -> Iterator[None]:
   except OSError as error:
     if str(error).startswith('Cannot '):
       raise
-    reason = error.strerror or first_line(error)
+    reason = error.strerror or errors.first_line(error)
     if in_bucket(path) and isinstance(error, FileNotFoundError):
       reason = 'there is no such bucket'
     raise OSError(f'Cannot write {path}: {reason}.') from error
-
-
-def first_line(error: Exception) -> str:
-  """Returns the first line of what an error says, or its name."""
-  return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
 
 
 def _system(path: str) -> tuple[fsspec.AbstractFileSystem, str]:

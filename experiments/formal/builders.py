@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from experiments.engine import estimates, parameters
+from experiments.engine import errors, estimates, parameters
 from experiments.formal import (
   blame,
   buckets,
@@ -197,9 +197,9 @@ def make_model(
   except ValueError:
     raise
   except Exception as error:  # Cores divide by their sizes, index, and so on.
-    line = (str(error) or type(error).__name__).splitlines()[0]
     raise ValueError(
-      f'architecture_params {experiment.architecture_params}: {line}'
+      f'architecture_params {experiment.architecture_params}:'
+      f' {errors.first_line(error)}'
     ) from error
   return model
 

@@ -14,7 +14,7 @@ from google.protobuf import json_format
 import grain
 import numpy as np
 
-from experiments.engine import files
+from experiments.engine import errors, files
 from experiments.text import builder, documents, splits
 
 # Without end; grain's own endless length overflows in batches of one.
@@ -159,9 +159,9 @@ def load(data_dir: str, tokenizer: str = '') -> Text:
   except (OSError, ImportError, MemoryError):
     raise
   except Exception as error:  # TFDS raises many kinds.
-    line = (str(error) or type(error).__name__).splitlines()[0]
     raise OSError(
-      f'{folder} is damaged ({line}); remove it and prepare again.'
+      f'{folder} is damaged ({errors.first_line(error)}); remove it and prepare'
+      ' again.'
     ) from error
 
 
