@@ -77,9 +77,7 @@ def check(what: str, num_bytes: float, fewer: str, room: float = 0) -> None:
     )
 
 
-def check_program(
-  what: str, program: jax.stages.Compiled, fewer: str = 'batch or model'
-) -> None:
+def check_program(what: str, program: jax.stages.Compiled, fewer: str) -> None:
   """Checks that what a compiled program works on fits into a device.
 
   Args:

@@ -42,8 +42,31 @@ def known_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @functools.cache
-def _compiler_options() -> dict[str, Any]:
+def quick_options() -> dict[str, Any]:
+  """Returns XLA's options for many small programs."""
   return known_options(_COMPILER_OPTIONS.get(jax.default_backend(), {}))
+
+
+def compiled(
+  what: str,
+  lowered: jax.stages.Lowered,
+  fewer: str = 'batch or model',
+  options: Mapping[str, Any] | None = None,
+) -> jax.stages.Compiled:
+  """Compiles a program, which fits into a device.
+
+  Args:
+    what: The program, as 'the training'.
+    lowered: The program.
+    fewer: What to choose smaller, if it does not fit.
+    options: Of XLA.
+
+  Raises:
+    ValueError: If it does not fit, with the estimate.
+  """
+  program = lowered.compile(options)
+  estimates.check_program(what, program, fewer)
+  return program
 
 
 class Programs:
@@ -96,6 +119,4 @@ class Programs:
     # Python traces one at a time; taking turns, the first is done early.
     with self._tracing:
       lowered = jax.jit(self._make(width), **self._jit_options).lower(*args)
-    program = lowered.compile(_compiler_options())
-    estimates.check_program(self._what.format(width), program)
-    return program
+    return compiled(self._what.format(width), lowered, options=quick_options())

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.engine import devices, estimates, programs, progress
+from experiments.engine import devices, programs, progress
 from experiments.formal import buckets, builders, data, models, training
 from experiments.formal import config as config_lib
 from tasks import task as task_lib
@@ -76,8 +76,7 @@ def evaluate(
   shares = bool(jax.tree.leaves(jax.eval_shape(share, some)))
   if shares:
     with progress.timed('Compiling what all lengths share'):
-      share = share.lower(some).compile()
-      estimates.check_program('what all lengths share', share)
+      share = programs.compiled('what all lengths share', share.lower(some))
   accuracy_programs = programs.Programs(
     'the evaluation of strings of up to {} symbols',
     lambda width: make_test(

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments.engine import devices, estimates, progress
+from experiments.engine import devices, programs, progress
 from experiments.language import sharding
 from experiments.text import loading
 
@@ -131,9 +131,10 @@ def last_token_losses(
       shape = jax.ShapeDtypeStruct(
         (batch_size, length + 1), jnp.int32, sharding=sharding.of_batch(mesh)
       )
-      program = losses_fn.lower(params, shape).compile()
-      estimates.check_program(
-        f'{batch_size:,} strings of {length:,} tokens', program, 'batch_tokens'
+      program = programs.compiled(
+        f'{batch_size:,} strings of {length:,} tokens',
+        losses_fn.lower(params, shape),
+        'batch_tokens',
       )
       batches = loading.evaluation_batches(
         stream, length, max(lengths), num_sequences, batch_size

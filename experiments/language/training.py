@@ -13,7 +13,14 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from experiments.engine import devices, estimates, loop, optimization, progress
+from experiments.engine import (
+  devices,
+  estimates,
+  loop,
+  optimization,
+  programs,
+  progress,
+)
 from experiments.language import config as config_lib
 from experiments.language import sharding
 from experiments.text import loading
@@ -211,9 +218,10 @@ def train(
     millions = optimization.num_parameters(state.params) / 1e6
     with progress.timed(f'Compiling a step of {millions:.1f} M parameters'):
       tokens = sharding.put_batch(mesh, batches[first_step])
-      step = jitted_step(experiment, mesh, state).lower(state, tokens).compile()
-      estimates.check_program(
-        'a step', step, 'batch_size, or more accumulation_steps'
+      step = programs.compiled(
+        'a step',
+        jitted_step(experiment, mesh, state).lower(state, tokens),
+        'batch_size, or more accumulation_steps',
       )
     return step, (sharding.put_batch(mesh, part) for part in stream)
 
