@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from experiments.engine import errors, estimates, parameters
+from experiments.engine import errors, parameters
 from experiments.formal import (
   blame,
   buckets,
@@ -29,8 +29,6 @@ from tasks import task as task_lib
 from tasks.automata import fields as fields_lib
 from tasks.automata import regex as regex_lib
 from tasks.regular import automaton_task
-
-_TOKEN_BYTES = 4
 
 
 def _lookup(kind: str, name: str, registry: Mapping[str, Any]) -> Any:
@@ -109,14 +107,7 @@ def _users_task(
   where = f'{builder.__name__}({arguments}), task_params {params}'
   with blame.blamed(where):
     task = builder(**params)
-  batch_size, length = experiment.batch_size, experiment.sequence_length
-  estimates.check(  # They are sampled, as they would be in training.
-    f'{batch_size:,} strings of {length:,} symbols',
-    batch_size * length * _TOKEN_BYTES,
-    'batch_size or sequence_length',
-    room=estimates.host_memory(),
-  )
-  task_checks.check(task, batch_size, length)
+  task_checks.check(task, experiment.batch_size, experiment.sequence_length)
   return task
 
 

@@ -83,12 +83,9 @@ def check_fits(
   Raises:
     ValueError: If not even what is needed at least fits.
   """
-  state = state_shapes(experiment, mesh)
-  estimates.check(
-    'The parameters, their gradients and the state of Adam',
-    # The sum of the gradients, and those of a part, beside the state.
-    estimates.of_arrays(state) + 2 * estimates.of_arrays(state.params),
-    'model, or a larger fsdp',
+  # The sum of the gradients, and those of a part.
+  estimates.check_state(
+    state_shapes(experiment, mesh), 2, 'model, or a larger fsdp'
   )
   part = experiment.batch_size // experiment.accumulation_steps
   num_tokens = part * experiment.sequence_length
