@@ -1,13 +1,10 @@
 """A run's folder: which experiment it holds, and whether it takes another."""
 
 from collections.abc import Sequence
-import dataclasses
-import json
 import os
 from typing import Any, NamedTuple
 
-from experiments.engine import devices, files, json_reading
-from experiments.engine import environment as environment_lib
+from experiments.engine import devices, files, json_reading, results
 from experiments.engine import experiment as experiment_lib
 
 CONFIG_FILE = 'config.json'
@@ -95,13 +92,10 @@ def _refused(
 def _write(
   experiment: experiment_lib.BaseExperiment, runs: Runs, path: str
 ) -> None:
-  contents = {
-    'experiment': dataclasses.asdict(experiment),
-    'environment': environment_lib.current(),
-  }
+  contents = results.origin(experiment)
   if list(runs) != [experiment.run]:
     contents['runs'] = list(runs)
-  files.write_atomically(path, json.dumps(contents, indent=2) + '\n')
+  results.save_json(path, contents)
 
 
 def load(workdir: str, *kinds: type[experiment_lib.BaseExperiment]) -> Held:

@@ -1,14 +1,12 @@
 """What a run leaves for people: a table, CSV, JSON, and a picture."""
 
-import dataclasses
-import json
 import os
 from typing import Any
 
 from matplotlib import figure as figure_lib
 import numpy as np
 
-from experiments.engine import environment, files, pictures, tables
+from experiments.engine import files, pictures, results, tables
 from experiments.formal import builders, range_evaluation
 from experiments.formal import config as config_lib
 
@@ -77,14 +75,13 @@ def save(
     'summary': summary,
     'chance': chance,
     'accuracy': dict(zip(lengths, accuracies.tolist(), strict=True)),
-    'experiment': dataclasses.asdict(experiment),
-    'environment': environment.current(),
+    **results.origin(experiment),
   }
   picture = _picture(experiment, accuracies, chance)
   path = os.path.join(folder, NAME)
   text = tables.comma_separated([('length', 'accuracy'), *rows])
   files.write_atomically(path + '.csv', text)
-  files.write_atomically(path + '.json', json.dumps(contents, indent=2) + '\n')
+  results.save_json(path + '.json', contents)
   files.write_atomically(path + '.png', picture)
   return summary
 

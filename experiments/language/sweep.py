@@ -95,7 +95,7 @@ def sweep(
       progress.say(str(error))
       results = run.diverged(experiment, error)
     path = sweep_report.path_of(folder, model, seed)
-    devices.from_main(functools.partial(report.save_json, results, path))
+    devices.from_main(functools.partial(results_lib.save_json, path, results))
   devices.from_main(functools.partial(sweep_report.write, name, folder))
 
 

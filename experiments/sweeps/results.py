@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.engine import environment, files
+from experiments.engine import files
 from experiments.engine import results as results_lib
 from experiments.sweeps import presets
 
@@ -86,7 +86,6 @@ def make(
     preset=preset,
     task=cell.task,
     model=cell.model,
-    experiment=dataclasses.asdict(cell.experiment),
     runs=[
       {
         'learning_rate': learning_rate,
@@ -106,7 +105,7 @@ def make(
     curves=_curves(metrics, len(cell.runs)),
     wall_time_s={k: round(v, 1) for k, v in wall_time_s.items()},
     date=datetime.date.today().isoformat(),
-    environment=environment.current(),
+    **results_lib.origin(cell.experiment),
   )
 
 

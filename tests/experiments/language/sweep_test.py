@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from experiments.engine import results as results_lib
 from experiments.language import (
   config,
   evaluation,
@@ -35,7 +36,8 @@ def _save(folder, model, seed, value, diverged=False, **fields):
   }
   path = folder / model / f'seed_{seed}.json'
   path.parent.mkdir(parents=True, exist_ok=True)
-  report.save_json(
+  results_lib.save_json(
+    str(path),
     report.contents(
       experiment,
       experiment,
@@ -45,7 +47,6 @@ def _save(folder, model, seed, value, diverged=False, **fields):
       81_000_000,
       diverged,
     ),
-    str(path),
   )
   return path
 
