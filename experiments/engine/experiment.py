@@ -98,26 +98,23 @@ class BaseExperiment:
 
 
 def differences(
-  found: BaseExperiment,
-  wanted: BaseExperiment,
-  there: str = ' there',
-  here: str = 'here',
+  found: BaseExperiment, wanted: BaseExperiment, where: str = 'here'
 ) -> dict[str, str]:
   """Returns in what a found experiment differs, and so its result.
 
   Args:
     found: As it is stored.
     wanted: As it should be.
-    there: Stands in the texts behind what was found.
-    here: Stands behind what is wanted.
+    where: Where that stands, for the texts.
 
   Returns:
-    By the field's name, what a message says of it.
+    By the field's name, what a message says of it, as `training_steps 1000
+    (here: 100000)`.
   """
   return {
     field.name: field.metadata.get('if_other')
-    or f'{field.name}={getattr(found, field.name)!r}{there},'
-    f' {getattr(wanted, field.name)!r} {here}'
+    or f'{field.name} {getattr(found, field.name)!r}'
+    f' ({where}: {getattr(wanted, field.name)!r})'
     for field in dataclasses.fields(found)
     if not field.metadata.get('may_change')
     and getattr(found, field.name) != getattr(wanted, field.name)

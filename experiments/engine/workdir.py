@@ -60,7 +60,7 @@ def _claim(
       )
     refused = _refused(found, experiment)
     if not refused and found_runs != list(runs):
-      refused.append(f'runs={found_runs} there, {list(runs)} here')
+      refused.append(f'runs {found_runs} (here: {list(runs)})')
     if refused:
       raise ValueError(
         f'{workdir} holds a different experiment: {"; ".join(refused)}.'

@@ -23,17 +23,17 @@ Results = dict[str, dict[int, dict[str, Any]]]
 def differences(
   results: dict[str, Any],
   wanted: config_lib.LanguageExperiment,
-  *names: str,
+  where: str = 'here',
 ) -> list[str]:
   """Returns the fields that a result has otherwise than is wanted, as text.
 
   Args:
     results: What was measured.
     wanted: What should have been.
-    *names: What texts call these two, see `experiment.differences`.
+    where: Where that stands, for the texts.
   """
   found = config_lib.LanguageExperiment(**results['experiment'])
-  differing = experiment_lib.differences(found, wanted, *names)
+  differing = experiment_lib.differences(found, wanted, where)
   # Of no text yet: that of the result, whichever it is.
   for name in ('tokenizer', *config_lib.FOUND_IN_TEXT):
     if not getattr(wanted, name):
@@ -206,7 +206,7 @@ def _provenance(preset, model: str, by_seed) -> str:
     text
     for seed, results in by_seed.items()
     for text in differences(
-      results, presets.experiment(preset, model, seed), '', 'in the preset'
+      results, presets.experiment(preset, model, seed), 'preset'
     )
   }
   if differing:

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 
+from experiments.engine import experiment as experiment_lib
 from experiments.formal import config as config_lib
 from experiments.formal import range_evaluation
 from experiments.sweeps import paper, presets, results
@@ -14,16 +15,7 @@ from experiments.sweeps import paper, presets, results
 _BESIDE = {'table1_extra': 'table1'}
 
 # Fields that runs of one cell differ in, or on which no result depends.
-_FREE_FIELDS = frozenset(
-  {
-    'learning_rate',
-    'seed',
-    'model_init_seed',
-    'log_every',
-    'checkpoint_every',
-    'smallest_bucket',
-  }
-)
+_FREE_FIELDS = ('learning_rate', 'seed', 'model_init_seed', 'smallest_bucket')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,17 +203,17 @@ def differences(
     where: Where the cell stands, for the texts.
 
   Returns:
-    One text for each difference, as `training_steps 1000 (preset: 100000)`.
+    One text for each difference, as of `experiment.differences`.
   """
-  # As a result has it, which went through JSON.
+  # As a result has it, which went through JSON. A field that is newer than a
+  # result is what it always was: its default.
   wanted = json.loads(json.dumps(dataclasses.asdict(cell.experiment)))
-  # A field that is newer than a result is what it always was: its default.
-  had = dataclasses.asdict(config_lib.Experiment()) | result.experiment
-  texts = [
-    f'{name} {had[name]} ({where}: {wanted.get(name)})'
-    for name in sorted(had.keys() - _FREE_FIELDS)
-    if had[name] != wanted.get(name)
-  ]
+  differing = experiment_lib.differences(
+    config_lib.Experiment(**result.experiment),
+    config_lib.Experiment(**wanted),
+    where,
+  )
+  texts = [text for k, text in differing.items() if k not in _FREE_FIELDS]
   runs = [(run['learning_rate'], run['seed']) for run in result.runs]
   if sorted(runs) != sorted(cell.runs):
     texts.append(f'{_spelled(runs)} ({where}: {_spelled(cell.runs)})')

@@ -14,6 +14,7 @@ import numpy as np
 
 from experiments.engine import files
 from experiments.engine import results as results_lib
+from experiments.formal import config as config_lib
 from experiments.sweeps import presets
 
 # Folder in a folder of results that holds those of language models.
@@ -168,6 +169,7 @@ def _check(result: Result) -> None:
     kinds = (int, float) if kind is float else kind
     if not isinstance(getattr(result, field.name), kinds):
       raise ValueError(f'its {field.name} is not of type {kind.__name__}.')
+  config_lib.Experiment(**result.experiment)
   num_runs = len(result.runs)
   if not (num_runs and result.accuracy and result.training_length > 0):
     raise ValueError('it has no runs, accuracy or training length.')

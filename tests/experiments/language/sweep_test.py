@@ -109,7 +109,7 @@ def test_report(tmp_path, capsys):
   assert 'of seeds 0, 2 (the preset has 0, 1, 2), seed 2 diverged at' in t5
   assert '40,000 of 50,000 steps' in t5
   assert '† Without the seeds that diverged' in text
-  assert t5.endswith('not as the preset says: batch_size=16, 32 in the preset')
+  assert t5.endswith('not as the preset says: batch_size 16 (preset: 32)')
   assert (tmp_path / 'report.png').read_bytes().startswith(b'\x89PNG')
   lines = (tmp_path / 'report.csv').read_text().splitlines()
   assert len(lines) == 11
