@@ -42,7 +42,7 @@ _PART = flags.DEFINE_string(
 _TIME_BUDGET_S = flags.DEFINE_float(
   'time_budget_s',
   math.inf,
-  'Seconds after which to stop training and save.',
+  'Seconds, with compiling, after which to stop training and save.',
   lower_bound=0,
 )
 flag_lib.define_processes()

@@ -19,7 +19,7 @@ _WORKDIR = flags.DEFINE_string(
 _TIME_BUDGET_S = flags.DEFINE_float(
   'time_budget_s',
   math.inf,
-  'Seconds of training, after compiling, after which to save and stop.',
+  'Seconds of training, without compiling, after which to save and stop.',
   lower_bound=0,
 )
 _EXPERIMENT = config.LanguageExperiment

@@ -1,6 +1,6 @@
 """What every experiment says, whatever it trains and on what."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import dataclasses
 from typing import Any, ClassVar, Self
 
@@ -86,6 +86,10 @@ class BaseExperiment:
   def run(self) -> Run:
     """The one run that an experiment is."""
     return self.learning_rate, self.seed, self.model_init_seed
+
+  def runs(self, given: Sequence[Run] | None = None) -> list[Run]:
+    """Returns runs that train together; by default its own alone."""
+    return list(given or [self.run])
 
   def steps_depend_on_their_number(self) -> bool:
     """Whether a step is another where more steps are to come."""

@@ -9,8 +9,6 @@ from experiments.engine import experiment as experiment_lib
 
 CONFIG_FILE = 'config.json'
 
-Runs = Sequence[experiment_lib.Run]
-
 
 class Held(NamedTuple):
   """What a folder holds.
@@ -27,7 +25,7 @@ class Held(NamedTuple):
 def claim(
   experiment: experiment_lib.BaseExperiment,
   workdir: str,
-  runs: Runs | None = None,
+  runs: Sequence[experiment_lib.Run] | None = None,
 ) -> None:
   """Makes a folder an experiment's, or checks that it holds this very one.
 
@@ -41,13 +39,13 @@ def claim(
     ValueError: If the folder holds a different experiment, or other files
       and no experiment. Nothing is changed then.
   """
-  devices.from_main(
-    lambda: _claim(experiment, workdir, runs or [experiment.run])
-  )
+  devices.from_main(lambda: _claim(experiment, workdir, experiment.runs(runs)))
 
 
 def _claim(
-  experiment: experiment_lib.BaseExperiment, workdir: str, runs: Runs
+  experiment: experiment_lib.BaseExperiment,
+  workdir: str,
+  runs: list[experiment_lib.Run],
 ) -> None:
   path = os.path.join(workdir, CONFIG_FILE)
   if files.exists(path):
@@ -59,8 +57,8 @@ def _claim(
         f' {"trained" if is_trained else "compiled"}. Choose another --workdir.'
       )
     refused = _refused(found, experiment)
-    if not refused and found_runs != list(runs):
-      refused.append(f'runs {found_runs} (here: {list(runs)})')
+    if not refused and found_runs != runs:
+      refused.append(f'runs {found_runs} (here: {runs})')
     if refused:
       raise ValueError(
         f'{workdir} holds a different experiment: {"; ".join(refused)}.'
@@ -90,11 +88,13 @@ def _refused(
 
 
 def _write(
-  experiment: experiment_lib.BaseExperiment, runs: Runs, path: str
+  experiment: experiment_lib.BaseExperiment,
+  runs: list[experiment_lib.Run],
+  path: str,
 ) -> None:
   contents = results.origin(experiment)
-  if list(runs) != [experiment.run]:
-    contents['runs'] = list(runs)
+  if runs != experiment.runs():
+    contents['runs'] = runs
   results.save_json(path, contents)
 
 
@@ -117,7 +117,7 @@ def load(workdir: str, *kinds: type[experiment_lib.BaseExperiment]) -> Held:
       raise ValueError('it holds no experiment.')
     experiment = _kind(contents['experiment'], kinds)(**contents['experiment'])
     runs = [_as_run(*run) for run in contents.get('runs') or ()]
-    return Held(experiment, runs or [experiment.run])
+    return Held(experiment, experiment.runs(runs))
   except FileNotFoundError:
     raise ValueError(
       f'{workdir} holds no experiment: it has no {CONFIG_FILE}.'

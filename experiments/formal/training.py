@@ -112,7 +112,7 @@ def init_state(
     model: Its model.
     runs: The R runs; by default the one that the experiment is.
   """
-  runs = make_runs(runs or [experiment.run])
+  runs = make_runs(experiment.runs(runs))
   mesh = devices.make_mesh(len(runs.seed), experiment.batch_size)
   init = jax.jit(
     functools.partial(_init, model), out_shardings=_state_shardings(mesh)
@@ -289,7 +289,7 @@ def train(
   )
   source = data.make_source(task, experiment.batch_size, widths)
   state = init_state(experiment, model, runs)
-  runs = make_runs(runs or [experiment.run])
+  runs = make_runs(experiment.runs(runs))
   mesh = devices.make_mesh(len(runs.seed), experiment.batch_size)
   runs_R = devices.put(mesh, runs)
   steps = programs.Programs(

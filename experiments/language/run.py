@@ -292,14 +292,15 @@ def sample(
   tokenizer = tokenizers.make_tokenizer(
     trained.experiment.tokenizer, vocabulary_dir
   )
-  tokens = [tokenizer.end_of_text, *tokenizer.encode(prompt).tolist()]
-  max_length = len(tokens) + num_tokens
+  tokens = tokenizer.encode(prompt).tolist()
+  prompt_1xT = jnp.array([[tokenizer.end_of_text, *tokens]])
+  max_length = prompt_1xT.size + num_tokens
   estimates.check(
     f'The keys and values of {max_length:,} tokens',
     estimates.of_arrays(
       jax.eval_shape(
         lambda: trained.model.apply(
-          trained.params, jnp.array([tokens]), max_length, method='prefill'
+          trained.params, prompt_1xT, max_length, method='prefill'
         )
       )
     ),
@@ -308,10 +309,10 @@ def sample(
   drawn = sampling.sample(
     trained.model,
     trained.params,
-    jnp.array([tokens]),
+    prompt_1xT,
     num_tokens,
     jax.random.key(seed),
     temperature,
     top_k,
   )
-  return tokenizer.decode([*tokens[1:], *jax.device_get(drawn)[0].tolist()])
+  return tokenizer.decode([*tokens, *jax.device_get(drawn)[0].tolist()])
