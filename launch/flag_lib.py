@@ -219,15 +219,11 @@ def define_processes() -> None:
     'num_processes',
     None,
     'How many processes there are.',
-    lower_bound=1,
-    upper_bound=2**20,
   )
   flags.DEFINE_integer(
     'process_id',
     None,
     'Which one this is, from 0.',
-    lower_bound=0,
-    upper_bound=2**20,
   )
 
 

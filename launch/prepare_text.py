@@ -40,7 +40,7 @@ _HELDOUT = flags.DEFINE_float(
   ' file alone, of its length.',
 )
 _NUM_WORKERS = flags.DEFINE_integer(
-  'num_workers', 0, 'Processes; 0 for one per core.', upper_bound=2**10
+  'num_workers', 0, 'Processes; 0 for one per core.'
 )
 
 

@@ -32,7 +32,7 @@ _LEARNING_RATES = flags.DEFINE_list(
   'learning_rates', None, "In place of the preset's learning rates."
 )
 _TRAINING_STEPS = flags.DEFINE_integer(
-  'training_steps', None, "In place of the preset's.", lower_bound=1
+  'training_steps', None, "In place of the preset's."
 )
 _PART = flags.DEFINE_string(
   'part',
@@ -43,7 +43,6 @@ _TIME_BUDGET_S = flags.DEFINE_float(
   'time_budget_s',
   math.inf,
   'Seconds, with compiling, after which to stop training and save.',
-  lower_bound=0,
 )
 flag_lib.define_processes()
 

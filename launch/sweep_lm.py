@@ -40,14 +40,11 @@ _TRAINING_TIME_S = flags.DEFINE_float(
   'training_time_s',
   math.inf,
   'Seconds of training a model, after which it is evaluated as it is.',
-  lower_bound=0,
 )
 _BATCH_TOKENS = flags.DEFINE_integer(
   'batch_tokens',
   config.BATCH_TOKENS,
   'Tokens that a model reads at once in the evaluation.',
-  lower_bound=1,
-  upper_bound=2**31 - 1,
 )
 _REPORT_ONLY = flags.DEFINE_boolean(
   'report_only', False, 'Whether to measure nothing.'

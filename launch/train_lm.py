@@ -20,7 +20,6 @@ _TIME_BUDGET_S = flags.DEFINE_float(
   'time_budget_s',
   math.inf,
   'Seconds of training, without compiling, after which to save and stop.',
-  lower_bound=0,
 )
 _EXPERIMENT = config.LanguageExperiment
 flag_lib.define_experiment(config.FLAGS, kind=_EXPERIMENT)

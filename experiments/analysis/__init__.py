@@ -36,6 +36,8 @@ def analyze(
   """
   if (name == 'attention') != (string is not None):
     raise ValueError('--string is for --analysis=attention, which needs it.')
+  search = clusters.Search(num_strings, max_clusters)
+  clusters.check(search, length)
   held = workdir_lib.load(
     workdir, formal_config.Experiment, language_config.LanguageExperiment
   )
@@ -52,7 +54,6 @@ def analyze(
     return
   run.check_task_module(held.experiment, workdir, task_module)
   subject = subject_lib.load(workdir, held)
-  search = clusters.Search(num_strings, max_clusters)
   if name == 'clusters':
     clusters.analyze(subject, workdir, search, length)
   elif name == 'receptive_field':

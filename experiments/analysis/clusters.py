@@ -17,7 +17,7 @@ from sklearn import decomposition, metrics
 
 from experiments.analysis import outputs
 from experiments.analysis import subject as subject_lib
-from experiments.engine import pictures, progress, tables
+from experiments.engine import options, parameters, pictures, progress, tables
 from regulargpt_jax.analysis import clusters, tree
 
 # Outputs that the clusters are found from, and that are drawn.
@@ -74,6 +74,21 @@ class Search(NamedTuple):
   max_clusters: int
 
 
+def check(search: Search, length: int) -> None:
+  """Checks what is asked for, before anything is read.
+
+  Args:
+    search: How to look.
+    length: Of the strings.
+
+  Raises:
+    ValueError: If a number is out of bounds.
+  """
+  parameters.check_bounds('num_strings', search.num_strings, 1, options.MAX_INT)
+  parameters.check_bounds('max_clusters', search.max_clusters, 2, 2**10)
+  parameters.check_bounds('length', length, 1, 2**24)
+
+
 def find(
   subject: subject_lib.Subject,
   search: Search,
@@ -90,9 +105,6 @@ def find(
     ValueError: If there are too few strings, or they are too short.
   """
   chunk_size = subject.config.chunk_size
-  for name, least in (('num_strings', 1), ('max_clusters', 2)):
-    if (value := getattr(search, name)) < least:
-      raise ValueError(f'{name} must be at least {least}, got {value}.')
   longest = max(lengths, default=0)
   if longest <= chunk_size**2:
     raise ValueError(

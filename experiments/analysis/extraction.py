@@ -7,7 +7,7 @@ import numpy as np
 
 from experiments.analysis import clusters, outputs
 from experiments.analysis import subject as subject_lib
-from experiments.engine import files, progress, tables
+from experiments.engine import files, parameters, progress, tables
 from experiments.formal import run
 from regulargpt_jax import model
 from regulargpt_jax.analysis import clusters as clusters_lib
@@ -54,16 +54,19 @@ def extract(
       model's clusters do not compose.
     OSError: If there is no good checkpoint, or a file cannot be written.
   """
-  if max_test_length < 1:
-    raise ValueError(
-      f'max_test_length must be positive, got {max_test_length}.'
-    )
+  search = clusters.Search(num_strings, max_clusters)
+  clusters.check(search, length)
+  for what, longest in (
+    ('length', length),  # All lengths to it, so fewer than of an analysis.
+    ('max_test_length', max_test_length),
+  ):
+    parameters.check_bounds(what, longest, 1, 2**16)
   held = run.load_experiment(workdir, task_module)
   subject = subject_lib.load(workdir, held)
   subject_lib.check_fits(subject, num_strings, max_test_length)
   nodes = clusters.find(
     subject,
-    clusters.Search(num_strings, max_clusters),
+    search,
     range(1, length + 1),
   )
   # Symbols that the task never samples were never trained.

@@ -33,7 +33,7 @@ def analyze(
     ValueError: If there are too few strings, or they are too short, or no
       answer depends on any symbol.
   """
-  _check(num_strings, length)
+  _check(length)
   subject_lib.check_fits(subject, num_strings, length)
   tokens = next(subject_lib.sample(subject, num_strings, [length]))
   module = model.RegularGPT(subject.config)
@@ -74,7 +74,7 @@ def analyze_language_model(
   from experiments.language import run
   from experiments.text import loading
 
-  _check(num_strings, length)
+  _check(length)
   text = run.text_of(experiment)
   estimates.check(
     f'The embeddings of {num_strings:,} strings of {length:,} tokens',
@@ -98,9 +98,7 @@ def analyze_language_model(
   )
 
 
-def _check(num_strings: int, length: int) -> None:
-  if num_strings < 1:
-    raise ValueError(f'num_strings must be at least 1, got {num_strings}.')
+def _check(length: int) -> None:
   if length < 2:
     raise ValueError(f'Strings must have at least 2 symbols, got {length}.')
 

@@ -12,13 +12,13 @@ import jax.numpy as jnp
 
 from experiments.engine import (
   checkpoints,
-  clock,
   devices,
   estimates,
   files,
   locks,
   loop,
   optimization,
+  parameters,
   progress,
   stopping,
 )
@@ -27,6 +27,9 @@ from experiments.language import config as config_lib
 from experiments.language import evaluation, report, sharding, training
 from experiments.text import loading, tokenizers
 from regulargpt_jax import sampling
+
+# Of a sample.
+_MAX_TOKENS = 2**20
 
 
 def load_text(experiment: config_lib.LanguageExperiment) -> loading.Text:
@@ -96,7 +99,7 @@ def train(
     OSError: If a file cannot be read or written, or another process is using
       the folder.
   """
-  clock.check_limit('time_budget_s', time_budget_s)
+  parameters.check_bounds('time_budget_s', time_budget_s, 0)
   text = devices.on_all(lambda: load_text(experiment))
   experiment = devices.on_all(lambda: trainable(experiment, text))
   devices.check_alike(repr((experiment, files.absolute(workdir))))
@@ -196,6 +199,7 @@ def evaluate(
   folder = output_dir or workdir
 
   def check():  # What is impossible fails now, or never.
+    evaluation.check_numbers(lengths, num_sequences, batch_tokens)
     experiment = load_experiment(workdir)
     if data_dir:
       elsewhere = dataclasses.replace(experiment, data_dir=data_dir)
@@ -288,6 +292,8 @@ def sample(
     prompt.encode()
   except UnicodeEncodeError:  # Python keeps bytes of a shell as surrogates.
     raise ValueError(f'--prompt must be UTF-8, not {prompt!r}.') from None
+  parameters.check_bounds('num_tokens', num_tokens, 1, _MAX_TOKENS)
+  parameters.check_bounds('seed', seed, 0, 2**32 - 1)
   trained = load(workdir, load_experiment(workdir))
   tokenizer = tokenizers.make_tokenizer(
     trained.experiment.tokenizer, vocabulary_dir

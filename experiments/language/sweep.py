@@ -6,7 +6,15 @@ import math
 import os
 from typing import Any
 
-from experiments.engine import clock, devices, files, locks, loop, progress
+from experiments.engine import (
+  clock,
+  devices,
+  files,
+  locks,
+  loop,
+  parameters,
+  progress,
+)
 from experiments.engine import results as results_lib
 from experiments.engine import workdir as workdir_lib
 from experiments.language import config as config_lib
@@ -53,7 +61,7 @@ def sweep(
     raise ValueError(
       f'{name} has no model {unknown[0]!r}; it has {", ".join(preset.models)}.'
     )
-  clock.check_limit('training_time_s', training_time_s)
+  parameters.check_bounds('training_time_s', training_time_s, 0)
   folder = os.path.join(
     results_dir or os.path.join(workdir, results_lib.FOLDER), name
   )

@@ -14,6 +14,7 @@ from experiments.engine import (
   locks,
   loop,
   metrics,
+  parameters,
   progress,
   stopping,
 )
@@ -63,6 +64,7 @@ def narrowed(
 
   base = dict(preset.base)
   if training_steps is not None:
+    parameters.check_bounds('training_steps', training_steps, 1)
     base['training_steps'] = training_steps
   return dataclasses.replace(
     preset,
@@ -125,7 +127,7 @@ def sweep(
     stopping.RunInterruptedError: If a signal came; all is saved.
     OSError: If a file cannot be written, or another process is using a folder.
   """
-  clock.check_limit('time_budget_s', time_budget_s)
+  parameters.check_bounds('time_budget_s', time_budget_s, 0)
   stop_at = time.monotonic() + time_budget_s
   workdir = workdir or os.path.join('runs', name)
   in_workdir = os.path.join(workdir, results_lib.FOLDER)

@@ -18,7 +18,7 @@ from typing import Any
 
 import tensorflow_datasets as tfds
 
-from experiments.engine import files, locks, progress
+from experiments.engine import files, locks, parameters, progress
 from experiments.text import builder, documents, loading, splits, tokenizers
 from experiments.text import pieces as pieces_lib
 
@@ -56,8 +56,7 @@ def prepare(
   """
   if not 0 < heldout < 0.5:
     raise ValueError(f'heldout must be above 0 and below 0.5, not {heldout}.')
-  if num_workers < 0:
-    raise ValueError(f'num_workers must be 0 or more, not {num_workers}.')
+  parameters.check_bounds('num_workers', num_workers, 0, 2**10)
   why = ''
   if not tokenizer_name:
     tokenizer_name = tokenizers.default_name(vocabulary_dir)

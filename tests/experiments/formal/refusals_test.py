@@ -56,8 +56,8 @@ def test_a_second_process_is_kept_out(tmp_path):
     ({'warmup_steps': 7}, 'warmup_steps'),
     ({'task_params': {'probability': 2}}, 'probability'),
     ({'task_params': {'p': 0.5}}, 'task_params.*arguments are probability'),
-    ({'task': ['x']}, 'task must be of type str'),
-    ({'batch_size': '4'}, 'batch_size must be of type int'),
+    ({'task': ['x']}, 'task must be text'),
+    ({'batch_size': '4'}, 'batch_size must be a whole number'),
     ({'learning_rate': 1e-60}, 'learning_rate'),
     (
       {
