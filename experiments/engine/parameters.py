@@ -102,13 +102,13 @@ def _fits(value: Any, kind: Any) -> bool:
     return is_list and all(_fits(item, arguments[0]) for item in value)
   if kind in (bool, str, dict, types.NoneType):
     return isinstance(value, kind)
-  if kind in (int, float):
-    number = numbers.Integral if kind is int else numbers.Real
-    return (
-      isinstance(value, number)
-      and not isinstance(value, bool)
-      and abs(value) <= sys.float_info.max
-    )
+  if isinstance(value, bool) and kind in (int, float):
+    return False
+  if kind is int:
+    return isinstance(value, numbers.Integral)
+  if kind is float:
+    is_number = isinstance(value, numbers.Real)
+    return is_number and abs(value) <= sys.float_info.max
   return True
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from experiments.engine import estimates
 from experiments.engine import workdir as workdir_lib
-from experiments.formal import builders, config, limits, run
+from experiments.formal import builders, config, limits, run, task_checks
 
 _TINY = {
   'embedding_dim': 8,
@@ -110,7 +110,7 @@ _USERS = {'task_module': 'tests.experiments.formal.user_task', 'task': 'Repeat'}
 
 
 def test_a_users_task_is_not_sampled_where_it_does_not_fit(monkeypatch):
-  monkeypatch.setattr(builders.task_checks, 'check', None)
+  monkeypatch.setattr(task_checks, '_check_sizes', None)
   with pytest.raises(ValueError, match='strings of 5 symbols need about 40 GB'):
     builders.make_task(
       config.Experiment(**_TINY | _USERS | {'batch_size': 2 * 10**9})
@@ -157,7 +157,7 @@ def test_a_workdir_with_impossible_contents_is_refused(tmp_path):
       'batch_size must be a whole number',
     ),
     ('{"experiment": {"seed": ' + '9' * 400 + '}}', 'more than 18 digits'),
-    ('{"experiment": {}, "runs": [["a", 0, 0]]}', 'learning_rate must be of'),
+    ('{"experiment": {}, "runs": [["a", 0, 0]]}', 'learning_rate must be a'),
     (
       '{"experiment": {}, "runs": [[1, 1e99, 0]]}',
       'seed must be a whole number',
