@@ -187,6 +187,15 @@ def runs_at(result: results.Result, learning_rate: float) -> list[int]:
   ]
 
 
+def num_perfect(result: results.Result) -> int:
+  """Returns how many runs are right on all strings beyond training."""
+  is_right_TxR = [
+    (np.array(accuracy)[:, result.training_length :] == 1).all(-1)
+    for accuracy in result.accuracy.values()
+  ]
+  return int(np.all(is_right_TxR, axis=0).sum())
+
+
 def diverged(result: results.Result) -> list[dict]:
   """Returns the runs that diverged."""
   return [run for run in result.runs if run['diverged_at'] is not None]

@@ -37,7 +37,10 @@ def legend(entries: Sequence[numbers.Entry]) -> str:
     text += ' (same length: accuracy at the longest training length)'
   text += (
     '. Measured: Max / Avg / mean: the best of all runs / the mean over the'
-    ' seeds at the best learning rate / the mean over all runs.'
+    ' seeds at the best learning rate / the mean over all runs. The best'
+    ' learning rate is that of the highest mean over its seeds on these very'
+    ' lengths, as in the paper, so Max and Avg are of a choice that saw the'
+    ' test. Perfect runs are right on every string beyond training.'
   )
   if any(entry.paper for entry in entries):
     text += (
@@ -118,7 +121,7 @@ def provenance(entries: Sequence[numbers.Entry]) -> Text:
     'task',
     'model',
     'best learning rate',
-    'runs',
+    'perfect runs',
     'diverged',
     'steps',
     'not as the preset',
@@ -141,7 +144,7 @@ def provenance(entries: Sequence[numbers.Entry]) -> Text:
         entry.cell.task,
         model_name(entry),
         ', '.join(rates),
-        str(len(result.runs)),
+        f'{numbers.num_perfect(result)} of {len(result.runs)}',
         '; '.join(
           f'learning rate {run["learning_rate"]:g}, seed {run["seed"]}, at step'
           f' {run["diverged_at"]}'
@@ -223,6 +226,7 @@ def _line(entry: numbers.Entry) -> dict[str, object]:
   line |= {
     'best_learning_rate': '' if ours is None else ours.learning_rate,
     'runs': of_result(lambda r: len(r.runs)),
+    'perfect_runs': of_result(numbers.num_perfect),
     'diverged_runs': of_result(lambda r: len(numbers.diverged(r))),
     'training_steps': of_result(lambda r: r.experiment.get('training_steps')),
     'training_length': of_result(lambda r: r.training_length),
