@@ -105,7 +105,12 @@ def test_what_cannot_be_is_one_line(tmp_path):
       'evaluate_lm',
       '--batch_tokens=100000000000',
     ): 'batch_tokens must be at most',
-    ('prepare_text', '--input=x', '--num_workers=1000000'): 'num_workers',
+    (
+      'prepare_text',
+      '--input=x',
+      f'--data_dir={tmp_path}/data',
+      '--num_workers=1000000',
+    ): 'num_workers must be at most',
     ('compile', '--thickness=100000000'): 'Unknown command line flag',
     ('compile', '--chunk_size=100000000'): 'chunk_size must be at most',
     ('describe', '--seed=-1', '--task=d_2'): 'seed must be at least 0',
