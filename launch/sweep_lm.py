@@ -30,12 +30,12 @@ _WORKDIR = flags.DEFINE_string(
 )
 _RESULTS = flags.DEFINE_string(
   'results',
-  '',
+  None,
   'Folder for the results, <preset>/<model>/seed_<n>.json in it; by default'
   ' results/ in the workdir. What has one is not measured again.',
 )
-_MODELS = flags.DEFINE_list('models', [], 'Only these models of the preset.')
-_SEEDS = flags.DEFINE_list('seeds', [], "In place of the preset's seeds.")
+_MODELS = flags.DEFINE_list('models', None, 'Only these models of the preset.')
+_SEEDS = flags.DEFINE_list('seeds', None, "In place of the preset's seeds.")
 _TRAINING_TIME_S = flags.DEFINE_float(
   'training_time_s',
   math.inf,
@@ -73,7 +73,7 @@ def main() -> None:
   flag_lib.join_processes()
   sweep.sweep(
     _PRESET.value,
-    _WORKDIR.value or f'runs/{_PRESET.value}',
+    _WORKDIR.value,
     _RESULTS.value,
     _MODELS.value,
     flag_lib.numbers(_SEEDS, int),

@@ -18,7 +18,7 @@ _COMPILER_OPTIONS = {
   'gpu': {
     'xla_gpu_enable_triton_gemm': False,
     'xla_gpu_command_buffer_scheduling_mode': 'CONCURRENT',
-  }
+  },
 }
 
 

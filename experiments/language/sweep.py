@@ -14,6 +14,7 @@ from experiments.engine import (
   loop,
   parameters,
   progress,
+  selection,
 )
 from experiments.engine import results as results_lib
 from experiments.engine import workdir as workdir_lib
@@ -23,10 +24,10 @@ from experiments.language import evaluation, presets, report, run, sweep_report
 
 def sweep(
   name: str,
-  workdir: str,
-  results_dir: str = '',
-  models: Sequence[str] = (),
-  seeds: Sequence[int] = (),
+  workdir: str | None = None,
+  results_dir: str | None = None,
+  models: Sequence[str] | None = None,
+  seeds: Sequence[int] | None = None,
   training_time_s: float = math.inf,
   batch_tokens: int = config_lib.BATCH_TOKENS,
   report_only: bool = False,
@@ -38,7 +39,8 @@ def sweep(
 
   Args:
     name: Of the preset.
-    workdir: Folder for what is in progress, made if it does not exist.
+    workdir: Folder for what is in progress, made if it does not exist; by
+      default `runs/` and the preset's name.
     results_dir: Folder for the results; by default `results` in the workdir.
     models: Only these of the preset.
     seeds: In place of the preset's.
@@ -56,15 +58,11 @@ def sweep(
     OSError: If a file cannot be read or written.
   """
   preset = presets.PRESETS[name]
-  unknown = [model for model in models if model not in preset.models]
-  if unknown:
-    raise ValueError(
-      f'{name} has no model {unknown[0]!r}; it has {", ".join(preset.models)}.'
-    )
+  selection.check_lists(models=models, seeds=seeds)
+  models = list(selection.chosen('model', models, preset.models))
   parameters.check_bounds('training_time_s', training_time_s, 0)
-  folder = os.path.join(
-    results_dir or os.path.join(workdir, results_lib.FOLDER), name
-  )
+  workdir, results_dir = selection.folders(name, workdir, results_dir)
+  folder = os.path.join(results_dir, name)
   told = (name, workdir, folder, models, seeds, training_time_s, report_only)
   told += (batch_tokens,)
   devices.check_alike(repr((told, overrides)))
@@ -72,7 +70,7 @@ def sweep(
   wanted = [
     (seed, model)
     for seed in seeds or preset.seeds
-    for model in models or preset.models
+    for model in models
     if not report_only
   ]
   experiments = devices.on_all(

@@ -16,6 +16,7 @@ from experiments.engine import (
   metrics,
   parameters,
   progress,
+  selection,
   stopping,
 )
 from experiments.engine import results as results_lib
@@ -42,26 +43,9 @@ def narrowed(
   Raises:
     ValueError: If it has no such task or model, or nothing is left.
   """
-  given = {
-    'tasks': tasks,
-    'models': models,
-    'learning_rates': learning_rates,
-    'seeds': seeds,
-  }
-  for name, values in given.items():
-    if values is not None and not values:
-      raise ValueError(f'{name} must not be empty.')
-    if values is not None and len(set(values)) < len(values):
-      raise ValueError(f'{name} must differ, got {list(values)}.')
-
-  def chosen(kind, wanted, known):
-    for name in wanted or ():
-      if name not in known:
-        raise ValueError(
-          f'The preset has no {kind} {name!r}; it has {", ".join(known)}.'
-        )
-    return {name: known[name] for name in wanted or known}
-
+  selection.check_lists(
+    tasks=tasks, models=models, learning_rates=learning_rates, seeds=seeds
+  )
   base = dict(preset.base)
   if training_steps is not None:
     parameters.check_bounds('training_steps', training_steps, 1)
@@ -69,8 +53,8 @@ def narrowed(
   return dataclasses.replace(
     preset,
     base=base,
-    tasks=chosen('task', tasks, preset.tasks),
-    models=chosen('model', models, preset.models),
+    tasks=selection.chosen('task', tasks, preset.tasks),
+    models=selection.chosen('model', models, preset.models),
     learning_rates=learning_rates or preset.learning_rates,
     seeds=seeds or preset.seeds,
   )
@@ -129,11 +113,9 @@ def sweep(
   """
   parameters.check_bounds('time_budget_s', time_budget_s, 0)
   stop_at = time.monotonic() + time_budget_s
-  workdir = workdir or os.path.join('runs', name)
-  in_workdir = os.path.join(workdir, results_lib.FOLDER)
-  results_dir = results_dir or in_workdir
+  workdir, results_dir = selection.folders(name, workdir, results_dir)
   report_flags = [f'--results={results_dir}', f'--output_dir={workdir}']
-  if results_dir == in_workdir:
+  if results_dir == os.path.join(workdir, results_lib.FOLDER):
     report_flags = [f'--workdir={workdir}']
   devices.check_alike(
     repr(

@@ -196,6 +196,20 @@ def test_an_unknown_model_is_refused(tmp_path):
     sweep.sweep('table3', str(tmp_path), models=['rnn'])
 
 
+@pytest.mark.parametrize(
+  ('given', 'message'),
+  [
+    ({'models': []}, 'models must not be empty'),
+    ({'seeds': []}, 'seeds must not be empty'),
+    ({'models': ['t5', 't5']}, 'models must differ'),
+    ({'seeds': [1, 1]}, 'seeds must differ'),
+  ],
+)
+def test_lists_are_refused_as_of_the_other_sweep(given, message, tmp_path):
+  with pytest.raises(ValueError, match=message):
+    sweep.sweep('table3', str(tmp_path), **given)
+
+
 def test_infinite_perplexities_are_drawn():
   curve = {
     8: evaluation.Perplexity(5.0, 1.0, 1.0),
