@@ -15,6 +15,7 @@ import jax.numpy as jnp
 
 from experiments.engine import errors, parameters
 from experiments.formal import (
+  automata,
   blame,
   buckets,
   data,
@@ -84,7 +85,7 @@ def make_task(
   if is_other_alphabet and not experiment.regex:
     raise ValueError('--alphabet is for --regex.')
   if experiment.regex:
-    alphabet = regex_lib.read_alphabet(experiment.alphabet, experiment.regex)
+    alphabet = automata.read_alphabet(experiment.alphabet, experiment.regex)
     automaton = regex_lib.from_regex(experiment.regex, alphabet)
     return automaton_task.AutomatonTask(automaton, experiment.target)
   if experiment.automaton:

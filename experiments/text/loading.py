@@ -6,7 +6,6 @@ checkpoint holds anyway.
 
 from collections.abc import Iterator, Sequence
 import dataclasses
-import json
 import os
 from typing import Any
 
@@ -14,7 +13,7 @@ from google.protobuf import json_format
 import grain
 import numpy as np
 
-from experiments.engine import errors, files
+from experiments.engine import errors, files, json_reading
 from experiments.text import builder, documents, splits
 
 # Without end; grain's own endless length overflows in batches of one.
@@ -176,10 +175,9 @@ def _open(data_dir: str, tokenizer: str) -> Text:
     if not os.path.isfile(os.path.join(folder, name)):
       raise ValueError(f'it has no {name}')
   dataset = builder.TextTokens(data_dir=data_dir, config=tokenizer)
-  with open(os.path.join(folder, 'features.json'), encoding='utf-8') as f:
-    features = json_format.MessageToDict(dataset.info.features.to_proto())
-    if json.load(f) != features:
-      raise ValueError('its features.json is not as prepare_text writes it')
+  features = json_format.MessageToDict(dataset.info.features.to_proto())
+  if json_reading.read(os.path.join(folder, 'features.json')) != features:
+    raise ValueError('its features.json is not as prepare_text writes it')
   stored = dataset.info.metadata or {}
   missing = [name for name in _METADATA if name not in stored]
   if missing:
