@@ -23,6 +23,8 @@ from experiments.engine import devices, errors, files, json_reading, progress
 _MAX_TO_KEEP = 3
 # How Orbax marks a folder that it is still writing.
 _UNFINISHED = '.orbax-checkpoint-tmp'
+# How a checkpoint's list is called, behind its step.
+_LIST = '.sha256.json'
 _NONE = -1  # In place of a step.
 
 
@@ -191,7 +193,7 @@ class Checkpoints:
     self._manager.close()
 
   def _list_path(self, step: int) -> str:
-    return os.path.join(self._folder, f'{step}.sha256.json')
+    return os.path.join(self._folder, f'{step}{_LIST}')
 
   def _checksums(self, step: int) -> dict[str, str]:
     folder = os.path.join(self._folder, str(step))
@@ -219,14 +221,22 @@ class Checkpoints:
     return None
 
   def _remove_lists_without_checkpoint(self) -> None:
-    kept = {f'{step}.sha256.json' for step in self._manager.all_steps()}
+    kept = {f'{step}{_LIST}' for step in self._manager.all_steps()}
     for name in files.names(self._folder):
-      if name.endswith('.sha256.json') and name not in kept:
+      if name.endswith(_LIST) and name not in kept:
         files.remove(os.path.join(self._folder, name))
 
 
 def _folder(workdir: str) -> str:
   return os.path.join(files.absolute(workdir), 'checkpoints')
+
+
+def has_any(workdir: str) -> bool:
+  """Whether a checkpoint was finished, good or damaged since."""
+  folder = _folder(workdir)
+  if not files.is_folder(folder):
+    return False
+  return any(name.endswith(_LIST) for name in files.names(folder))
 
 
 def load(

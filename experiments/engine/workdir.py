@@ -1,10 +1,17 @@
 """A run's folder: which experiment it holds, and whether it takes another."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+import contextlib
 import os
 from typing import Any, NamedTuple
 
-from experiments.engine import devices, files, json_reading, results
+from experiments.engine import (
+  checkpoints,
+  devices,
+  files,
+  json_reading,
+  results,
+)
 from experiments.engine import experiment as experiment_lib
 
 CONFIG_FILE = 'config.json'
@@ -26,7 +33,7 @@ def claim(
   experiment: experiment_lib.BaseExperiment,
   workdir: str,
   runs: Sequence[experiment_lib.Run] | None = None,
-) -> None:
+) -> bool:
   """Makes a folder an experiment's, or checks that it holds this very one.
 
   Args:
@@ -35,18 +42,54 @@ def claim(
       has none.
     runs: Where several train together, all of them.
 
+  Returns:
+    Whether it held none before.
+
   Raises:
     ValueError: If the folder holds a different experiment, or other files
       and no experiment. Nothing is changed then.
   """
-  devices.from_main(lambda: _claim(experiment, workdir, experiment.runs(runs)))
+  return bool(
+    devices.from_main(
+      lambda: _claim(experiment, workdir, experiment.runs(runs))
+    )
+  )
+
+
+@contextlib.contextmanager
+def claimed(
+  experiment: experiment_lib.BaseExperiment,
+  workdir: str,
+  runs: Sequence[experiment_lib.Run] | None = None,
+) -> Iterator[None]:
+  """As `claim`; gives the folder back if what is done within is refused.
+
+  A program that does not fit is known only when it is compiled. What was
+  trained to a checkpoint is kept.
+
+  Raises:
+    ValueError: As `claim`.
+  """
+  is_new = claim(experiment, workdir, runs)
+  try:
+    yield
+  except ValueError:
+    if is_new and devices.is_main() and not checkpoints.has_any(workdir):
+      for name in _contents(workdir):
+        files.remove(os.path.join(workdir, name))
+    raise
+
+
+def _contents(workdir: str) -> list[str]:
+  """Returns what is in a folder, but for locks and their kind."""
+  return [name for name in files.names(workdir) if not name.startswith('.')]
 
 
 def _claim(
   experiment: experiment_lib.BaseExperiment,
   workdir: str,
   runs: list[experiment_lib.Run],
-) -> None:
+) -> bool:
   path = os.path.join(workdir, CONFIG_FILE)
   if files.exists(path):
     found, found_runs = load(workdir, type(experiment))
@@ -67,13 +110,14 @@ def _claim(
       )
     if found != experiment:
       _write(experiment, runs, path)
-    return
-  if any(not name.startswith('.') for name in files.names(workdir)):
+    return False
+  if _contents(workdir):
     raise ValueError(
       f'{workdir} has files but no {CONFIG_FILE}. Choose another --workdir, or'
       ' remove this one to start anew.'
     )
   _write(experiment, runs, path)
+  return True
 
 
 def _refused(

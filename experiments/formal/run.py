@@ -53,8 +53,8 @@ def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
   task, model = devices.on_all(make)
   devices.check_alike(repr((experiment, files.absolute(workdir))))
   with locks.locked(workdir):
-    workdir_lib.claim(experiment, workdir)
-    state = training.train(experiment, workdir, task, model)
+    with workdir_lib.claimed(experiment, workdir):
+      state = training.train(experiment, workdir, task, model)
     _evaluate_and_report(experiment, task, model, state.params, workdir)
 
 

@@ -103,8 +103,10 @@ def train(
   text = devices.on_all(lambda: load_text(experiment))
   experiment = devices.on_all(lambda: trainable(experiment, text))
   devices.check_alike(repr((experiment, files.absolute(workdir))))
-  with locks.locked(workdir):
-    workdir_lib.claim(experiment, workdir)
+  with (
+    locks.locked(workdir),
+    workdir_lib.claimed(experiment, workdir),
+  ):
     try:
       training.train(experiment, workdir, text, time_budget_s)
     except stopping.OutOfTimeError as error:

@@ -190,18 +190,18 @@ def _measure(
   folder = os.path.join(workdir, 'cells', cell.task, cell.model)
   runs = [(rate, seed, seed) for rate, seed in cell.runs]
   with locks.locked(folder):
-    workdir_lib.claim(experiment, folder, runs)
     try:
-      state = training.train(
-        experiment,
-        folder,
-        task,
-        model,
-        runs,
-        stop_at - time.monotonic(),
-        what,
-        steps_after,
-      )
+      with workdir_lib.claimed(experiment, folder, runs):
+        state = training.train(
+          experiment,
+          folder,
+          task,
+          model,
+          runs,
+          stop_at - time.monotonic(),
+          what,
+          steps_after,
+        )
     except loop.DivergedError as error:
       progress.say('Every run has diverged.')
       state = error.state

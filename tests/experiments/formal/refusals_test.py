@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from experiments.engine import locks
+from experiments.engine import locks, programs
 from experiments.engine import workdir as workdir_lib
 from experiments.formal import run
 from tests.experiments.formal import tiny
@@ -27,6 +27,22 @@ def test_a_folder_with_other_files_is_refused(tmp_path):
   with pytest.raises(ValueError, match='files but no'):
     run.train_and_evaluate(tiny.TINY, str(tmp_path))
   assert os.listdir(tmp_path) == ['thesis.tex']
+
+
+def test_a_folder_is_given_back_if_a_program_does_not_fit(
+  tmp_path, monkeypatch
+):
+  def refuse(*args, **options):
+    raise ValueError('does not fit')
+
+  monkeypatch.setattr(programs, 'compiled', refuse)
+  with pytest.raises(ValueError, match='does not fit'):
+    run.train_and_evaluate(tiny.TINY, str(tmp_path))
+  assert not [x for x in os.listdir(tmp_path) if not x.startswith('.')]
+  workdir_lib.claim(tiny.TINY, str(tmp_path))
+  with pytest.raises(ValueError, match='does not fit'):
+    run.train_and_evaluate(tiny.TINY, str(tmp_path))
+  assert 'config.json' in os.listdir(tmp_path)  # Another put it there.
 
 
 def test_a_second_process_is_kept_out(tmp_path):
