@@ -34,10 +34,8 @@ def main() -> None:
   experiment = _EXPERIMENT(
     **flag_lib.experiment_values(config.FLAGS, _EXPERIMENT)
   )
-  for architecture, names in config.FIELDS_OF.items():
-    for name in names if architecture != experiment.architecture else ():
-      if flags.FLAGS[name].present:
-        raise ValueError(f'--{name} is for --architecture={architecture}.')
+  given = (name for name in config.FLAGS if flags.FLAGS[name].present)
+  config.check_fields(experiment.architecture, given)
   run.train(experiment, _WORKDIR.value, _TIME_BUDGET_S.value)
 
 

@@ -1,6 +1,7 @@
 """A page about a task: what it asks, some of its strings, its balance."""
 
 import inspect
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +14,26 @@ _NUM_EXAMPLES = 5
 _LENGTHS = (1, 10, 40, 100)
 _EXAMPLE_LENGTH = 10  # One of them.
 _NUM_COUNTED = 2048
+
+
+def page(**fields: Any) -> str:
+  """Returns the page of a task; without a task, the list of all.
+
+  Args:
+    **fields: Of the experiment, None where they are not given.
+
+  Raises:
+    ValueError: As `describe`, or if fields are given, and none is a task.
+  """
+  names = ('task', 'task_module', 'regex', 'automaton')
+  if any(fields.get(name) for name in names):
+    return describe(config_lib.Experiment().replaced(**fields))
+  for name, value in fields.items():
+    if value is not None:
+      raise ValueError(
+        f'--{name} needs {" or ".join(f"--{name}" for name in names)}.'
+      )
+  return list_tasks()
 
 
 def list_tasks() -> str:

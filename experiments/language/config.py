@@ -1,5 +1,6 @@
 """One language model: everything its result depends on."""
 
+from collections.abc import Iterable
 import dataclasses
 import functools
 import types
@@ -133,6 +134,19 @@ FLAGS = tuple(
   for field in dataclasses.fields(LanguageExperiment)
   if field.name not in FOUND_IN_TEXT
 )
+
+
+def check_fields(architecture: str, given: Iterable[str]) -> None:
+  """Checks that what a user gives is not of another architecture alone.
+
+  Raises:
+    ValueError: If a field is.
+  """
+  given = set(given)
+  for other, names in FIELDS_OF.items():
+    for name in names if other != architecture else ():
+      if name in given:
+        raise ValueError(f'--{name} is for --architecture={other}.')
 
 
 @functools.cache
