@@ -260,7 +260,7 @@ def test_a_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
   out = capsys.readouterr().out
   assert 'of seeds 0, 1 (the preset has 0, 1), 1 and 3 of 3 steps' in out
   assert '| missing |' in out
-  with pytest.raises(ValueError, match='another experiment: training_steps=3'):
+  with pytest.raises(ValueError, match='another experiment: training_steps 3 '):
     measure(training_steps=4)
   other = tmp_path / 'other'
   other.mkdir()
