@@ -210,9 +210,8 @@ def test_snippets_define_what_they_name(tmp_path):
       if step.language == 'python':
         path = tmp_path / f'{name.replace("/", "_")}_{number}.py'
         path.write_text(step.text)
-  subprocess.run(
-    ['ruff', 'check', '--isolated', '--select=F', str(tmp_path)], check=True
-  )
+  ruff = [sys.executable, '-m', 'ruff', 'check', '--isolated', '--select=F']
+  subprocess.run([*ruff, str(tmp_path)], check=True)
 
 
 @pytest.mark.parametrize('name', pages.NAMES)
