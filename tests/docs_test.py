@@ -57,7 +57,7 @@ def _make_cells(name, preset, *unused):
 
 
 def _look_up_models(name, workdir, results, models, *unused, **unused_too):
-  assert {*models} <= language_presets.PRESETS[name].models.keys()
+  assert {*(models or ())} <= language_presets.PRESETS[name].models.keys()
 
 
 # Where each command's work begins, and what is made of its flags all the same.
@@ -210,9 +210,8 @@ def test_snippets_define_what_they_name(tmp_path):
       if step.language == 'python':
         path = tmp_path / f'{name.replace("/", "_")}_{number}.py'
         path.write_text(step.text)
-  subprocess.run(
-    ['ruff', 'check', '--isolated', '--select=F', str(tmp_path)], check=True
-  )
+  ruff = [sys.executable, '-m', 'ruff', 'check', '--isolated', '--select=F']
+  subprocess.run([*ruff, str(tmp_path)], check=True)
 
 
 @pytest.mark.parametrize('name', pages.NAMES)

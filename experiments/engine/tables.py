@@ -6,6 +6,7 @@ import io
 import numbers
 from typing import Any
 
+WIDTH = 80  # Of a text beside them, in characters.
 # What formulas begin with, in the spreadsheets in use.
 _FORMULA = ('=', '+', '-', '@')
 
@@ -17,16 +18,7 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     header: Of the columns.
     rows: As long as the header; no text can leave its cell.
   """
-  cleaned = [
-    [
-      ' '.join(text.split())
-      .replace('\\', '\\\\')
-      .replace('|', '\\|')
-      .replace('<', '&lt;')
-      for text in row
-    ]
-    for row in [header, *rows]
-  ]
+  cleaned = [list(map(escaped, row)) for row in [header, *rows]]
   widths = [max(map(len, column)) for column in zip(*cleaned, strict=True)]
   cleaned.insert(1, ['-' * width for width in widths])
   return '\n'.join(
@@ -47,6 +39,16 @@ def named_values(title: str, rows: Sequence[tuple[str, Any]]) -> str:
     shown = f'{value:.4f}' if isinstance(value, float) else str(value)
     lines.append(f'{name:{width}}  {shown}')
   return '\n'.join(lines)
+
+
+def escaped(text: str) -> str:
+  """Returns a text as Markdown of one line, which can leave no cell."""
+  return (
+    ' '.join(text.split())
+    .replace('\\', '\\\\')
+    .replace('|', '\\|')
+    .replace('<', '&lt;')
+  )
 
 
 def comma_separated(rows: Iterable[Sequence[Any]]) -> str:

@@ -14,6 +14,7 @@ _NUM_EXAMPLES = 5
 _LENGTHS = (1, 10, 40, 100)
 _EXAMPLE_LENGTH = 10  # One of them.
 _NUM_COUNTED = 2048
+_NAMES_WIDTH = 27  # In the list, in characters.
 
 
 def page(**fields: Any) -> str:
@@ -37,21 +38,24 @@ def page(**fields: Any) -> str:
 
 
 def list_tasks() -> str:
-  """Returns all tasks by level of the Chomsky hierarchy, with a sentence."""
+  """Returns all tasks by level of the Chomsky hierarchy, with a sentence.
+
+  Tasks of one sentence share a line.
+  """
   titles = {
     'regular': 'Regular',
     'dcf': 'Deterministic context-free',
     'cs': 'Context-sensitive',
   }
-  width = max(len(name) for name in registries.TASK_BUILDERS)
+  by_level = {level: {} for level in titles}
+  for name, builder in registries.TASK_BUILDERS.items():
+    sentence = _docstring(builder()).splitlines()[0]
+    by_level[registries.TASK_LEVELS[name]].setdefault(sentence, []).append(name)
   lines = []
   for level, title in titles.items():
     lines += ['', title]
-    for name, builder in registries.TASK_BUILDERS.items():
-      if registries.TASK_LEVELS[name] == level:
-        lines.append(
-          f'  {name:{width}}  {_docstring(builder()).splitlines()[0]}'
-        )
+    for sentence, names in by_level[level].items():
+      lines.append(f'  {", ".join(names):{_NAMES_WIDTH}}  {sentence}')
   return '\n'.join(lines[1:])
 
 

@@ -45,8 +45,9 @@ def table(
   if summary['score'] is not None:
     beyond = f'{trained + 1}..{experiment.max_range_test_length}'
     rows.append((f'accuracy, lengths {beyond} (score)', summary['score']))
-  worst = f'worst accuracy, at length {summary["worst_length"]}'
-  rows.append((worst, summary['worst_accuracy']))
+  is_perfect = summary['worst_accuracy'] == 1
+  where = 'every length' if is_perfect else f'length {summary["worst_length"]}'
+  rows.append((f'worst accuracy, at {where}', summary['worst_accuracy']))
   rows.append(('chance, a uniform guess', chance))
   return tables.named_values(_title(experiment), rows)
 

@@ -125,9 +125,9 @@ def provenance(entries: Sequence[numbers.Entry]) -> Text:
     'diverged',
     'steps',
     'not as the preset',
-    'lengths trained; tested',
+    'lengths',
     'device',
-    'training + evaluation, h:mm:ss',
+    'training + evaluation',
     'date',
     'versions',
   ]
@@ -166,7 +166,7 @@ def provenance(entries: Sequence[numbers.Entry]) -> Text:
 def _lengths(entry: numbers.Entry) -> str:
   trained = entry.result.training_length
   longest = len(entry.result.accuracy[entry.test][0])
-  return f'1..{trained}; {trained + 1}..{longest}'
+  return f'trained 1..{trained}, tested {trained + 1}..{longest}'
 
 
 def _device(result: results.Result) -> str:

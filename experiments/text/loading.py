@@ -36,6 +36,7 @@ _ADDED_METADATA = {
   'key': documents.KEY,
   'splits': 'hash',
   'num_skipped': 0,
+  'num_copies': 0,
 }
 
 
@@ -48,8 +49,8 @@ class Text:
     metadata: `tokenizer` (its name), `vocab_size`, `end_of_text`, `heldout`,
       `files` (name to bytes), `key` (of the text in them), `splits` (a key of
       `splits.RULES`), `num_documents` and `num_tokens` (by split),
-      `num_skipped` (records without text) and `fingerprint`, which is the same
-      where all tokens are.
+      `num_skipped` (records without text), `num_copies` (left out) and
+      `fingerprint`, which is the same where all tokens are.
     streams: The tokens, by split: train, validation, test.
   """
 
