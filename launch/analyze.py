@@ -23,7 +23,7 @@ _ANALYSIS = flags.DEFINE_enum(
   ' which positions feed which, on one string?',
   required=True,
 )
-_TASK_MODULE = flag_lib.define_task_module()
+_TASK_MODULE = flag_lib.define_module('task')
 _STRING = flags.DEFINE_string(
   'string',
   None,

@@ -14,7 +14,7 @@ _WORKDIR = flags.DEFINE_string(
   'Folder of the trained run; the automaton goes there too.',
   required=True,
 )
-_TASK_MODULE = flag_lib.define_task_module()
+_TASK_MODULE = flag_lib.define_module('task')
 _NUM_STRINGS = flags.DEFINE_integer(
   'num_strings',
   64,

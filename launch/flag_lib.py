@@ -172,13 +172,17 @@ def _automaton(flag: flags.Flag) -> dict[str, Any] | None:
   return automaton
 
 
-def define_task_module() -> flags.FlagHolder[str]:
-  """Defines the flag with which a command may run a workdir's module."""
+def define_module(kind: str) -> flags.FlagHolder[str]:
+  """Defines the flag with which a command may run a workdir's module.
+
+  Args:
+    kind: 'task' or 'model'.
+  """
   return flags.DEFINE_string(
-    'task_module',
+    f'{kind}_module',
     '',
-    "Module of the run's task, where that is a user's own: it will run, and so"
-    ' it is not enough that the workdir names it.',
+    f"Module of the run's {kind}, where that is a user's own: it will run, and"
+    ' so it is not enough that the workdir names it.',
   )
 
 

@@ -4,7 +4,6 @@ from experiments.analysis import attention, clusters, receptive_field
 from experiments.analysis import subject as subject_lib
 from experiments.engine import workdir as workdir_lib
 from experiments.formal import config as formal_config
-from experiments.formal import run
 from experiments.language import config as language_config
 
 NAMES = ('clusters', 'receptive_field', 'attention')
@@ -52,8 +51,7 @@ def analyze(
       held.experiment, workdir, num_strings, length
     )
     return
-  run.check_task_module(held.experiment, workdir, task_module)
-  subject = subject_lib.load(workdir, held)
+  subject = subject_lib.load(workdir, held, task_module)
   if name == 'clusters':
     clusters.analyze(subject, workdir, search, length)
   elif name == 'receptive_field':

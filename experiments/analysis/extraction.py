@@ -8,7 +8,8 @@ import numpy as np
 from experiments.analysis import clusters, outputs
 from experiments.analysis import subject as subject_lib
 from experiments.engine import files, parameters, progress, tables
-from experiments.formal import run
+from experiments.engine import workdir as workdir_lib
+from experiments.formal import config as config_lib
 from regulargpt_jax import model
 from regulargpt_jax.analysis import clusters as clusters_lib
 from regulargpt_jax.analysis import extraction, tree
@@ -61,8 +62,8 @@ def extract(
     ('max_test_length', max_test_length),
   ):
     parameters.check_bounds(what, longest, 1, 2**16)
-  held = run.load_experiment(workdir, task_module)
-  subject = subject_lib.load(workdir, held)
+  held = workdir_lib.load(workdir, config_lib.Experiment)
+  subject = subject_lib.load(workdir, held, task_module)
   subject_lib.check_fits(subject, num_strings, max_test_length)
   nodes = clusters.find(
     subject,

@@ -44,23 +44,27 @@ class Subject(NamedTuple):
   name: str
 
 
-def load(workdir: str, held: workdir_lib.Held) -> Subject:
+def load(
+  workdir: str, held: workdir_lib.Held, task_module: str = ''
+) -> Subject:
   """Reads the newest checkpoint of a workdir.
 
   Args:
     workdir: The folder.
-    held: What it holds, as `run.load_experiment` returns it.
+    held: What it holds.
+    task_module: See `run.load_experiment`.
 
   Raises:
     ValueError: As `run.load`, or if it holds another kind of model.
     OSError: If it has no good checkpoint.
   """
   experiment = held.experiment
-  if experiment.architecture != 'regular_gpt':
+  if experiment.architecture != 'regular_gpt' or experiment.model_module:
     raise ValueError(
-      f'{workdir} holds a model of architecture {experiment.architecture};'
+      f'{workdir} holds a model {config_lib.model_title(experiment)};'
       ' this needs regular_gpt.'
     )
+  run.check_module('task', experiment, workdir, task_module)
   task, model = builders.make_task_and_model(experiment)
   if model.config is None:
     raise ValueError(

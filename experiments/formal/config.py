@@ -52,6 +52,11 @@ class Experiment(experiment_lib.BaseExperiment):
     choices=('membership', 'state'),
   )
   architecture: str = options.option('regular_gpt', 'Model to train.')
+  model_module: str = options.option(
+    '',
+    "Module of a user's own model, as my_package.my_model; --architecture then"
+    ' names it there, and may be left out where there is only one.',
+  )
   architecture_params: dict = options.option(
     {}, 'JSON: further arguments of the model, as {"hidden_size": 64}.'
   )
@@ -142,3 +147,11 @@ def task_title(experiment: Experiment) -> str:
   if experiment.automaton:
     return 'an automaton'
   return experiment.task_module or experiment.task
+
+
+def model_title(experiment: Experiment) -> str:
+  """Returns what an experiment's model is called in reports."""
+  is_named = experiment.architecture != Experiment.architecture
+  if not experiment.model_module or is_named:
+    return experiment.architecture
+  return experiment.model_module

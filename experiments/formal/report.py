@@ -92,7 +92,7 @@ def _title(experiment: config_lib.Experiment) -> str:
   task = config_lib.task_title(experiment)
   params = ', '.join(f'{k} = {v}' for k, v in experiment.task_params.items())
   made = '' if experiment.training_steps else 'compiled '
-  return f'{made}{experiment.architecture} on {task}' + (
+  return f'{made}{config_lib.model_title(experiment)} on {task}' + (
     params and f' ({params})'
   )
 
@@ -114,7 +114,7 @@ def _picture(
     accuracies,
     color=pictures.COLOURS['blue'],
     marker='.' if len(accuracies) == 1 else None,
-    label=experiment.architecture,
+    label=config_lib.model_title(experiment),
   )
   axes.set(
     title=_title(experiment),

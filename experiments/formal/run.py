@@ -58,46 +58,55 @@ def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
     _evaluate_and_report(experiment, task, model, state.params, workdir)
 
 
-def load_experiment(workdir: str, task_module: str = '') -> workdir_lib.Held:
+def load_experiment(
+  workdir: str, task_module: str = '', model_module: str = ''
+) -> workdir_lib.Held:
   """Reads a trained experiment, without running any code that it names.
 
   Args:
     workdir: Its folder.
     task_module: The module of its task, where that is a user's own: it runs, so
       it is not enough that the folder names it.
+    model_module: The same of its model.
 
   Raises:
     ValueError: If the folder holds no experiment, or one of another module.
   """
   held = workdir_lib.load(workdir, config_lib.Experiment)
-  check_task_module(held.experiment, workdir, task_module)
+  check_module('task', held.experiment, workdir, task_module)
+  check_module('model', held.experiment, workdir, model_module)
   return held
 
 
-def check_task_module(
-  experiment: config_lib.Experiment, workdir: str, task_module: str
+def check_module(
+  kind: str, experiment: config_lib.Experiment, workdir: str, given: str
 ) -> None:
   """Checks that the module of a folder's experiment is trusted.
+
+  Args:
+    kind: 'task' or 'model'.
+    experiment: What the folder holds.
+    workdir: The folder.
+    given: The module that the user names.
 
   Raises:
     ValueError: As `load_experiment`.
   """
-  if experiment.task_module == task_module:
+  flag = f'{kind}_module'
+  named = getattr(experiment, flag)
+  if named == given:
     return
-  if not experiment.task_module:
-    raise ValueError(
-      f'{workdir} has no task_module, so leave out {task_module!r}.'
-    )
-  found = ascii(experiment.task_module)
+  if not named:
+    raise ValueError(f'{workdir} has no {flag}, so leave out {given!r}.')
+  found = ascii(named)
   raise ValueError(
-    f'The task of {workdir} is in a module, which would run: to trust it, give'
-    f' --task_module={shlex.quote(found[1:-1])} (in Python,'
-    f' task_module={found}).'
+    f'The {kind} of {workdir} is in a module, which would run: to trust it, give'
+    f' --{flag}={shlex.quote(found[1:-1])} (in Python, {flag}={found}).'
   )
 
 
 def load(
-  workdir: str, task_module: str = ''
+  workdir: str, task_module: str = '', model_module: str = ''
 ) -> tuple[
   config_lib.Experiment,
   task_lib.GeneralizationTask,
@@ -111,12 +120,14 @@ def load(
   Args:
     workdir: Its folder.
     task_module: See `load_experiment`.
+    model_module: See `load_experiment`.
 
   Raises:
-    ValueError: As `load_experiment`, or if the task does not do what it says.
+    ValueError: As `load_experiment`, or if the task or the model does not do
+      what it says.
     OSError: If it has no good checkpoint.
   """
-  held = load_experiment(workdir, task_module)
+  held = load_experiment(workdir, task_module, model_module)
   task, model = builders.make_task_and_model(held.experiment)
   return held.experiment, task, model, load_params(workdir, held, model)
 
@@ -150,6 +161,7 @@ def evaluate(
   workdir: str,
   output_dir: str | None = None,
   task_module: str = '',
+  model_module: str = '',
   **overrides,
 ) -> None:
   """Evaluates a trained experiment from its newest checkpoint.
@@ -158,6 +170,7 @@ def evaluate(
     workdir: Its folder.
     output_dir: Where to write; by default the workdir.
     task_module: See `load_experiment`.
+    model_module: See `load_experiment`.
     **overrides: Fields of the experiment to evaluate with other values, as
       `max_range_test_length`, where not None. Their results need an
       `output_dir` of their own.
@@ -166,7 +179,7 @@ def evaluate(
     ValueError: As `load`, or if a value is impossible.
     OSError: If there is no good checkpoint.
   """
-  held = load_experiment(workdir, task_module)
+  held = load_experiment(workdir, task_module, model_module)
   trained = held.experiment
   experiment = trained.replaced(**overrides)
   folder = output_dir or workdir
