@@ -278,6 +278,8 @@ _SHORTER = {
   '-m launch.evaluate *--output_dir=*': '--range_test_batch_size=16',
   '-m launch.sweep --preset=table1*': '--tasks=d_2 --models=rnn --seeds=0'
   ' --learning_rates=1e-4 --training_steps=2',
+  '-m launch.sweep --regex=*--workdir=runs/own': '--training_steps=20'
+  ' --max_range_test_length=60 --range_test_batch_size=16 --seeds=0',
   '-m launch.sweep_lm *=tiny --data*': '--models=regular_gpt_4_2'
   ' --training_steps=20 --warmup_steps=5',
   '-m launch.train_lm *--workdir=runs/lm': _TINY_LM,

@@ -100,8 +100,8 @@ def check_module(
     raise ValueError(f'{workdir} has no {flag}, so leave out {given!r}.')
   found = ascii(named)
   raise ValueError(
-    f'The {kind} of {workdir} is in a module, which would run: to trust it, give'
-    f' --{flag}={shlex.quote(found[1:-1])} (in Python, {flag}={found}).'
+    f'The {kind} of {workdir} is in a module, which would run: to trust it,'
+    f' give --{flag}={shlex.quote(found[1:-1])} (in Python, {flag}={found}).'
   )
 
 

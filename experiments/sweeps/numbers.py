@@ -1,6 +1,6 @@
 """What measured cells come to: the paper's Max and Avg, beside the paper's."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 import json
 
@@ -48,6 +48,8 @@ class Entry:
     ours: What was measured, or None.
     paper: What the paper reports, or None.
     result: What `ours` comes from, or None.
+    about: What a report says of its preset.
+    is_own: Whether its preset is a user's own.
   """
 
   preset: str
@@ -57,13 +59,19 @@ class Entry:
   ours: Numbers | None
   paper: Numbers | None
   result: results.Result | None
+  about: str
+  is_own: bool
 
 
-def tables(measured: Iterable[results.Result]) -> dict[str, list[Entry]]:
+def tables(
+  measured: Iterable[results.Result],
+  own: Mapping[str, presets.Preset] | None = None,
+) -> dict[str, list[Entry]]:
   """Returns the tables of which at least one cell is measured.
 
   Args:
     measured: Results of different cells.
+    own: Sweeps that users defined, by name.
 
   Returns:
     By preset, an entry for each of its numbers, missing ones too, task by task.
@@ -73,9 +81,10 @@ def tables(measured: Iterable[results.Result]) -> dict[str, list[Entry]]:
     ValueError: If a result is not of a preset's cell.
   """
   by_cell = {(r.preset, r.task, r.model): r for r in measured}
+  all_presets = {**(own or {}), **presets.PRESETS}
   known = {
     (name, cell.task, cell.model): cell
-    for name, preset in presets.PRESETS.items()
+    for name, preset in all_presets.items()
     for cell in presets.cells(preset)
   }
   for key, result in by_cell.items():
@@ -88,18 +97,21 @@ def tables(measured: Iterable[results.Result]) -> dict[str, list[Entry]]:
   # The paper's cells are shown, if missing, wherever ours are.
   shown = found | {_BESIDE[name] for name in found if name in _BESIDE}
   by_table: dict[str, list[Entry]] = {}
-  for name in presets.PRESETS:
+  for name, preset in all_presets.items():
     if name not in shown:
       continue
     entries = by_table.setdefault(_BESIDE.get(name, name), [])
     for key, cell in known.items():
       if key[0] == name:
-        entries.extend(_entries(name, cell, by_cell.get(key)))
+        entries.extend(_entries(name, preset, cell, by_cell.get(key)))
   return by_table
 
 
 def _entries(
-  preset: str, cell: presets.Cell, result: results.Result | None
+  name: str,
+  preset: presets.Preset,
+  cell: presets.Cell,
+  result: results.Result | None,
 ) -> list[Entry]:
   entries = []
   for test in cell.tests:
@@ -109,22 +121,23 @@ def _entries(
       is_measured = result is not None and test in result.accuracy
       entries.append(
         Entry(
-          preset,
+          name,
           cell,
           test,
           setting,
           measure(result, test, setting) if is_measured else None,
-          _published(preset, cell, test, setting),
+          _published(preset.paper, cell, test, setting),
           result if is_measured else None,
+          about=preset.about,
+          is_own=name not in presets.PRESETS,
         )
       )
   return entries
 
 
 def _published(
-  preset: str, cell: presets.Cell, test: str, setting: str
+  table: int, cell: presets.Cell, test: str, setting: str
 ) -> Numbers | None:
-  table = presets.PRESETS[preset].paper
   if table == 1:
     return Numbers(*paper.TABLE_1[cell.task, cell.model])
   if table == 2:

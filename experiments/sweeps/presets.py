@@ -80,7 +80,8 @@ def cells(preset: Preset) -> list[Cell]:
   found = []
   for task, task_fields in preset.tasks.items():
     for model, model_fields in preset.models.items():
-      fields = {**preset.base, 'task': task, **task_fields, **model_fields}
+      names = _names(task, model, preset.base, task_fields, model_fields)
+      fields = {**names, **preset.base, **task_fields, **model_fields}
       # All are made, so that a bad seed or rate fails now.
       experiment, *_ = (
         config_lib.Experiment(
@@ -96,6 +97,25 @@ def cells(preset: Preset) -> list[Cell]:
       tests = preset.tests.get(task, {'': experiment.task_params})
       found.append(Cell(task, model, experiment, runs, tests))
   return found
+
+
+def _names(
+  task: str, model: str, base: Fields, task_fields: Fields, model_fields: Fields
+) -> Fields:
+  """Returns which task and model a cell's names mean, where its fields do not.
+
+  The name of a task is one of ours, or one in a module that all cells share; so
+  is that of a model.
+  """
+  names = {}
+  if not (
+    {'regex', 'automaton', 'strings'} & {*base, *task_fields}
+    or 'task_module' in task_fields
+  ):
+    names['task'] = task
+  if 'model_module' not in model_fields:
+    names['architecture'] = model
+  return names
 
 
 # Chi et al. (2023), appendix A; the number of test strings is ours.

@@ -6,7 +6,7 @@ import textwrap
 from experiments.engine import files
 from experiments.engine import results as results_lib
 from experiments.engine import tables as tables_lib
-from experiments.sweeps import numbers, page, results, tables
+from experiments.sweeps import numbers, own, page, results, tables
 
 NAME = 'report'
 
@@ -44,7 +44,7 @@ def report(
   folder = results_folder or os.path.join(workdir, results_lib.FOLDER)
   if not files.is_folder(workdir or folder):
     raise ValueError(f'There is no folder {workdir or folder}.')
-  found = numbers.tables(results.load_all(folder))
+  found = numbers.tables(results.load_all(folder), own.kept(folder))
   text = markdown(found)
   if readme:
     _renew(readme, text)

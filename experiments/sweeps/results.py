@@ -233,7 +233,8 @@ def load_all(folder: str) -> Iterator[Result]:
   """
   for name in files.below(folder):
     of_language = name.startswith(_LANGUAGE + os.sep)
-    if name.endswith('.json') and not of_language:
+    of_sweep = name.count(os.sep) == 1  # What it is: see `own.keep`.
+    if name.endswith('.json') and not (of_language or of_sweep):
       file = os.path.join(folder, name)
       result = load(file)
       place = os.path.join(result.preset, result.task, f'{result.model}.json')

@@ -1,4 +1,4 @@
-"""A preset's cells, one after another: train, evaluate, keep the result."""
+"""A sweep's cells, one after another: train, evaluate, keep the result."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -6,6 +6,7 @@ import math
 import os
 import shlex
 import time
+from typing import Any
 
 from experiments.engine import (
   clock,
@@ -27,7 +28,7 @@ from experiments.formal import (
   range_evaluation,
   training,
 )
-from experiments.sweeps import numbers, presets, results
+from experiments.sweeps import numbers, own, presets, results
 
 
 def narrowed(
@@ -36,23 +37,42 @@ def narrowed(
   models: Sequence[str] | None = None,
   learning_rates: Sequence[float] | None = None,
   seeds: Sequence[int] | None = None,
-  training_steps: int | None = None,
+  **fields: Any,
 ) -> presets.Preset:
   """Returns a preset with less or other in it; what is None stays.
 
+  Args:
+    preset: What there is.
+    tasks: Names of those to keep.
+    models: Names of those to keep.
+    learning_rates: In place of the preset's.
+    seeds: In place of the preset's.
+    **fields: Of `Experiment`, in place of those that all cells share.
+
   Raises:
-    ValueError: If it has no such task or model, or nothing is left.
+    ValueError: If it has no such task or model, nothing is left, or cells have
+      a field of their own.
   """
   selection.check_lists(
     tasks=tasks, models=models, learning_rates=learning_rates, seeds=seeds
   )
-  base = dict(preset.base)
-  if training_steps is not None:
-    parameters.check_bounds('training_steps', training_steps, 1)
-    base['training_steps'] = training_steps
+  fields = {name: value for name, value in fields.items() if value is not None}
+  for name in fields:
+    of_cells = [
+      key
+      for kind in (preset.tasks, preset.models)
+      for key, values in kind.items()
+      if name in values
+    ]
+    if of_cells or name in own.OF_CELLS:
+      which = f', {", ".join(of_cells)}' if of_cells else ''
+      raise ValueError(
+        f'--{name} belongs to the tasks and models of the sweep{which}; for'
+        ' others, write a file for --cells.'
+      )
   return dataclasses.replace(
     preset,
-    base=base,
+    base={**preset.base, **fields},
     tasks=selection.chosen('task', tasks, preset.tasks),
     models=selection.chosen('model', models, preset.models),
     learning_rates=learning_rates or preset.learning_rates,
@@ -130,8 +150,16 @@ def sweep(
 
   def check():  # What is impossible fails now, or never.
     for cell in cells:
+      steps = cell.experiment.training_steps
+      parameters.check_bounds('training_steps', steps, 1)
+      longest = builders.longest_trained(cell.experiment)
+      if cell.experiment.max_range_test_length <= longest:
+        raise ValueError(
+          f'{cell.name}: max_range_test_length'
+          f' ({cell.experiment.max_range_test_length}) must exceed the longest'
+          f' training string ({longest}): the score is of longer ones.'
+        )
       task, model = builders.make_task_and_model(cell.experiment)
-      builders.make_curriculum(cell.experiment)
       limits.check(cell.experiment, task, model, len(cell.runs))
 
   devices.on_all(check)
@@ -139,6 +167,8 @@ def sweep(
   part_folder = os.path.join(workdir, f'part_{part.replace("/", "_of_")}')
   with locks.locked(part_folder):
     waiting = [c for c in cells if not _has_result(name, c, results_dir)]
+    if name not in presets.PRESETS:
+      devices.from_main(lambda: own.keep(name, preset, results_dir))
     if len(waiting) < len(cells):
       progress.say(
         f'{len(cells) - len(waiting)} of {len(cells)} cells have results.'

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 import datetime
 
 from experiments.engine import tables as tables_lib
-from experiments.sweeps import numbers, presets, results
+from experiments.sweeps import numbers, results
 
 MISSING = 'missing'
 _DIVERGED = '†'
@@ -24,13 +24,13 @@ def num_measured(entries: Sequence[numbers.Entry]) -> str:
 
 def model_name(entry: numbers.Entry) -> str:
   """Returns a model's name, saying so where the paper does not have it."""
-  is_ours = entry.cell.experiment.max_extra_levels > 0
+  is_ours = entry.cell.experiment.max_extra_levels > 0 and not entry.is_own
   return entry.cell.model + (' (ours)' if is_ours else '')
 
 
 def legend(entries: Sequence[numbers.Entry]) -> str:
   """Says what the numbers of a table are."""
-  about = presets.PRESETS[entries[0].preset].about
+  about = entries[0].about
   text = f'{about} ' if about else ''
   text += 'Mean accuracy over all lengths beyond training, in percent'
   if any(entry.test for entry in entries):

@@ -19,7 +19,7 @@ _SHARED = {
     *(field.name for field in dataclasses.fields(config.Experiment)),
   ],
   'train_lm': [*_PROCESSES, *language_config.FLAGS],
-  'sweep': _PROCESSES,
+  'sweep': [*_PROCESSES, 'regex', 'model_module', 'batch_size'],
   'sweep_lm': [*_PROCESSES, 'data_dir', 'fsdp'],
   'evaluate': ['task_params', 'model_module', 'precision'],
   'evaluate_lm': _PROCESSES,
@@ -118,6 +118,9 @@ def test_what_cannot_be_is_one_line(tmp_path):
     ('sweep', '--preset=smoke', '--seeds=1e3', results): '--seeds must be who',
     ('sweep', '--preset=smoke', f'--seeds={2**40}', results): 'seed must be at',
     ('sweep', '--preset=smoke', '--training_steps=10000000000'): 'at most',
+    ('sweep', '--preset=smoke', '--task=d_2'): '--task belongs to the tasks',
+    ('sweep', f'--cells={tmp_path}/deep.json'): 'deep.json: it is nested more',
+    ('sweep',): 'Give --preset, --cells, or flags of launch.train',
   }
   calls = [
     (name, *flags)
