@@ -1,7 +1,7 @@
 """What a run leaves for people: a table, CSV, JSON, and a picture."""
 
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 from matplotlib import figure as figure_lib
 import numpy as np
@@ -85,6 +85,48 @@ def save(
   results.save_json(path + '.json', contents)
   files.write_atomically(path + '.png', picture)
   return summary
+
+
+class Evaluation(NamedTuple):
+  """What `save` wrote of one run.
+
+  Attributes:
+    experiment: What was evaluated.
+    accuracy: At lengths 1, 2, ..., [lengths]; NaN where it is not tested.
+    training_length: The longest training string.
+    chance: Accuracy of a guess.
+  """
+
+  experiment: config_lib.Experiment
+  accuracy: np.ndarray
+  training_length: int
+  chance: float
+
+
+def load(folder: str) -> Evaluation:
+  """Reads what `save` wrote into a folder.
+
+  Raises:
+    ValueError: If it cannot be read, or is not what `save` writes.
+  """
+
+  def take(contents):
+    experiment = config_lib.Experiment(**contents['experiment'])
+    by_length = {int(n): value for n, value in contents['accuracy'].items()}
+    longest = experiment.max_range_test_length
+    if not by_length or not 1 <= min(by_length) <= max(by_length) <= longest:
+      raise ValueError(f'its lengths are not within 1..{longest}.')
+    chance = contents['chance']
+    values = np.array([*by_length.values(), chance])
+    is_share = (values >= 0) & (values <= 1) if values.dtype.kind in 'if' else 0
+    if not np.all(is_share):
+      raise ValueError('its accuracies leave 0..1.')
+    accuracy = np.full(max(by_length), np.nan)
+    accuracy[np.array([*by_length]) - 1] = values[:-1]
+    trained = builders.longest_trained(experiment)
+    return Evaluation(experiment, accuracy, trained, chance)
+
+  return results.load(os.path.join(folder, f'{NAME}.json'), take)
 
 
 def _title(experiment: config_lib.Experiment) -> str:
