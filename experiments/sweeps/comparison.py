@@ -150,7 +150,7 @@ def accuracies(curves: Sequence[Curve]) -> tuple[list[str], list[list[str]]]:
   for curve in curves:
     trained, longest = curve.training_length, curve.accuracy.shape[1]
     mean_T = curve.accuracy.mean(axis=0)
-    worst = int(np.nanargmin(mean_T))
+    worst = int(np.argmin(np.nan_to_num(mean_T, nan=np.inf)))
     row = [
       curve.name,
       f'1..{trained}',
@@ -182,10 +182,22 @@ def differences(curves: Sequence[Curve]) -> tuple[list[str], list[list[str]]]:
   names = dict.fromkeys(name for curve in curves for name in curve.fields)
   rows = []
   for name in names:
-    shown = [_shown(curve.fields.get(name)) for curve in curves]
+    shown = [_shown(_meant(curve.fields, name)) for curve in curves]
     if name not in free and len(set(shown)) > 1:
       rows.append([name, *shown])
   return ['', *(curve.name for curve in curves)], rows
+
+
+def _meant(fields: Mapping[str, Any], name: str) -> Any:
+  """Returns a field's value; nothing for a default that has no meaning."""
+  value = fields.get(name)
+  others = {
+    'task': ('regex', 'automaton', 'strings', 'task_module'),
+    'architecture': ('model_module',),
+  }
+  is_replaced = any(fields.get(other) for other in others.get(name, ()))
+  is_default = value == getattr(config_lib.Experiment, name, None)
+  return '' if is_replaced and is_default else value
 
 
 def _shown(value: Any) -> str:

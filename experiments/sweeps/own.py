@@ -16,14 +16,13 @@ what is missing.
 
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
-import json
 import os
 import re
 import reprlib
 import shlex
 from typing import Any
 
-from experiments.engine import files, json_reading, progress
+from experiments.engine import files, json_reading, progress, results
 from experiments.formal import automata
 from experiments.formal import config as config_lib
 from experiments.sweeps import presets
@@ -289,8 +288,7 @@ def keep(name: str, preset: presets.Preset, results_dir: str) -> None:
     )
   contents = dataclasses.asdict(preset)
   del contents['paper']
-  files.make_folder(os.path.dirname(files.absolute(path)))
-  files.write_atomically(path, json.dumps(contents, indent=2) + '\n')
+  results.save_json(path, contents)
 
 
 def kept(results_dir: str) -> dict[str, presets.Preset]:

@@ -78,11 +78,13 @@ def test_numbers_by_hand(places, tmp_path, capsys):
   assert differing.keys() == {
     'learning_rate',
     'sequence_length',
+    'task',
     'regex',
     'max_range_test_length',
   }
   assert differing['learning_rate'] == ['0.001', '0.01']
   assert differing['regex'][0] == '-'
+  assert differing['task'] == ['parity_check', '-']
   assert differing['regex'][1].startswith('0' * 40 + '... (')
   lines = list(csv.reader(io.StringIO((output / 'comparison.csv').read_text())))
   assert lines[0] == ['length', *places]
