@@ -25,6 +25,12 @@ _RESULTS = flags.DEFINE_string(
   'Folder for the files of measured cells; by default results/ in the workdir.'
   ' Cells that have one are not measured again.',
 )
+_AUTOMATA = flags.DEFINE_string(
+  'automata',
+  None,
+  'Folder of automata, each of which is a task of --preset=mlregtest: .att'
+  ' files of MLRegTest, or others.',
+)
 _TASKS = flags.DEFINE_list('tasks', None, 'Only these tasks of the preset.')
 _MODELS = flags.DEFINE_list('models', None, 'Only these models of the preset.')
 _SEEDS = flags.DEFINE_list('seeds', None, "In place of the preset's seeds.")
@@ -52,10 +58,13 @@ def main() -> None:
   """Sweeps."""
   flag_lib.join_processes()
   name = _PRESET.value
+  preset = presets.PRESETS[name]
+  if _AUTOMATA.value is not None:
+    preset = presets.of_automata(preset, _AUTOMATA.value)
   sweep.sweep(
     name,
     sweep.narrowed(
-      presets.PRESETS[name],
+      preset,
       _TASKS.value,
       _MODELS.value,
       flag_lib.numbers(_LEARNING_RATES, float),

@@ -1,6 +1,8 @@
 """One experiment on one language: all that its result depends on."""
 
+from collections.abc import Mapping
 import dataclasses
+from typing import Any
 
 from experiments.engine import experiment as experiment_lib
 from experiments.engine import options
@@ -95,9 +97,20 @@ class Experiment(experiment_lib.BaseExperiment):
   )
   max_range_test_length: int = options.option(
     500,
-    'Longest test string; every length from 1 is tested.',
+    'Longest test string; every length from min_range_test_length is tested.',
     minimum=1,
     maximum=2**24,
+  )
+  min_range_test_length: int = options.option(
+    1,
+    'Shortest test string, for languages that have no shorter ones.',
+    minimum=1,
+    maximum=2**24,
+  )
+  adversarial: bool = options.option(
+    False,
+    'Whether to test also on pairs of strings at edit distance 1 that have'
+    ' different answers, by length; for regular languages.',
   )
   range_test_batch_size: int = options.option(
     512, 'Strings per test length.', minimum=1
@@ -108,6 +121,14 @@ class Experiment(experiment_lib.BaseExperiment):
     ' to compile, each faster.',
     minimum=1,
   )
+
+  def __post_init__(self):
+    super().__post_init__()
+    if self.min_range_test_length > self.max_range_test_length:
+      raise ValueError(
+        f'min_range_test_length ({self.min_range_test_length:,}) must not'
+        f' exceed max_range_test_length ({self.max_range_test_length:,}).'
+      )
 
   def steps_depend_on_their_number(self) -> bool:
     """See `BaseExperiment`."""
@@ -127,6 +148,15 @@ TASK_FIELDS = (
   'automaton',
   'target',
 )
+
+
+# Of these, what names a language that is no task of ours.
+_OWN = ('task_module', 'regex', 'automaton')
+
+
+def brings_its_own(fields: Mapping[str, Any]) -> bool:
+  """Whether fields of an experiment say a language that is no task of ours."""
+  return any(fields.get(name) for name in _OWN)
 
 
 def task_title(experiment: Experiment) -> str:

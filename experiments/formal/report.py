@@ -1,6 +1,8 @@
 """What a run leaves for people: a table, CSV, JSON, and a picture."""
 
+from collections.abc import Mapping
 import dataclasses
+import itertools
 import json
 import os
 from typing import Any
@@ -13,23 +15,25 @@ from experiments.formal import builders, range_evaluation
 from experiments.formal import config as config_lib
 
 NAME = 'range_evaluation'
+# Of the lines of a picture, in turn.
+_LINE_COLOURS = ('blue', 'vermilion', 'green', 'purple', 'orange')
 
 
 def summarize(accuracies: np.ndarray, training_length: int) -> dict[str, Any]:
   """Returns the numbers of one run's range evaluation.
 
   Args:
-    accuracies: Of lengths 1, 2, ...
+    accuracies: Of lengths 1, 2, ...; NaN where it is not tested.
     training_length: The longest training string.
 
   Returns:
-    `training_lengths`: mean accuracy on them; `score`: mean beyond them, None
-    without any; `worst_length` and `worst_accuracy` over all lengths (the
+    `training_lengths`: mean accuracy on them; `score`: mean beyond them, each
+    None without any; `worst_length` and `worst_accuracy` over all lengths (the
     shortest of the worst).
   """
-  worst = int(np.argmin(accuracies))
+  worst = int(np.nanargmin(accuracies))
   return {
-    'training_lengths': float(np.mean(accuracies[:training_length])),
+    'training_lengths': range_evaluation.mean(accuracies[:training_length]),
     'score': range_evaluation.score(accuracies, training_length),
     'worst_length': worst + 1,
     'worst_accuracy': float(accuracies[worst]),
@@ -37,18 +41,45 @@ def summarize(accuracies: np.ndarray, training_length: int) -> dict[str, Any]:
 
 
 def table(
-  experiment: config_lib.Experiment, summary: dict[str, Any], chance: float
+  experiment: config_lib.Experiment,
+  accuracies: np.ndarray,
+  chance: float,
+  others: Mapping[str, np.ndarray],
 ) -> str:
-  """Returns the table that ends a run."""
-  trained = min(longest_trained(experiment), experiment.max_range_test_length)
-  rows = [(f'accuracy, lengths 1..{trained}', summary['training_lengths'])]
+  """Returns the table that ends a run.
+
+  Args:
+    experiment: What was evaluated.
+    accuracies: Of lengths 1, 2, ...; NaN where it is not tested.
+    chance: Accuracy of a guess.
+    others: Such accuracies on other strings than the task's own, by their name.
+  """
+  trained = longest_trained(experiment)
+  summary = summarize(accuracies, trained)
+  rows = _means('accuracy', accuracies, trained)
   if summary['score'] is not None:
-    beyond = f'{trained + 1}..{experiment.max_range_test_length}'
-    rows.append((f'accuracy, lengths {beyond} (score)', summary['score']))
+    rows[-1] = (f'{rows[-1][0]} (score)', summary['score'])
   worst = f'worst accuracy, at length {summary["worst_length"]}'
   rows.append((worst, summary['worst_accuracy']))
+  for name, values in others.items():
+    rows += _means(f'{name} accuracy', values, trained)[-1:]
   rows.append(('chance, a uniform guess', chance))
   return named_values(_title(experiment), rows)
+
+
+def _means(
+  name: str, accuracies: np.ndarray, trained: int
+) -> list[tuple[str, float]]:
+  """Returns means over the tested lengths up to that trained, and beyond."""
+  rows = []
+  tested = np.flatnonzero(~np.isnan(accuracies)) + 1
+  for lengths in (tested[tested <= trained], tested[tested > trained]):
+    if lengths.size:
+      span = f'{lengths[0]}..{lengths[-1]}'
+      rows.append(
+        (f'{name}, lengths {span}', float(accuracies[lengths - 1].mean()))
+      )
+  return rows
 
 
 def named_values(title: str, rows: list[tuple[str, Any]]) -> str:
@@ -66,35 +97,52 @@ def save(
   accuracies: np.ndarray,
   chance: float,
   folder: str,
-) -> dict[str, Any]:
+  others: Mapping[str, np.ndarray],
+) -> None:
   """Writes `range_evaluation.csv`, `.json` and `.png` into a folder.
 
   Args:
     experiment: What was evaluated.
-    accuracies: Of lengths 1, 2, ...
+    accuracies: Of lengths 1, 2, ...; NaN where it is not tested.
     chance: Accuracy of a guess, drawn as a line.
     folder: Where to.
-
-  Returns:
-    What `summarize` returns.
+    others: Such accuracies on other strings than the task's own, by their name.
   """
-  summary = summarize(accuracies, longest_trained(experiment))
-  lengths = range(1, len(accuracies) + 1)
-  rows = zip(lengths, accuracies.tolist(), strict=True)
+  trained = longest_trained(experiment)
+  columns = {'accuracy': accuracies, **others}
+  by_length = {name: _by_length(values) for name, values in columns.items()}
   contents = {
-    'summary': summary,
+    'summary': summarize(accuracies, trained),
     'chance': chance,
-    'accuracy': dict(zip(lengths, accuracies.tolist(), strict=True)),
+    'accuracy': by_length['accuracy'],
+    'others': {
+      name: {
+        'summary': summarize(values, trained),
+        'accuracy': by_length[name],
+      }
+      for name, values in others.items()
+    },
     'experiment': dataclasses.asdict(experiment),
     'environment': environment.current(),
   }
-  picture = _picture(experiment, accuracies, chance)
+  picture = _picture(experiment, accuracies, chance, others)
   path = os.path.join(folder, NAME)
-  text = tables.comma_separated([('length', 'accuracy'), *rows])
+  lengths = sorted({n for values in by_length.values() for n in values})
+  rows = (
+    [n, *(values.get(n, '') for values in by_length.values())] for n in lengths
+  )
+  text = tables.comma_separated([('length', *columns), *rows])
   files.write_atomically(path + '.csv', text)
   files.write_atomically(path + '.json', json.dumps(contents, indent=2) + '\n')
   files.write_atomically(path + '.png', picture)
-  return summary
+
+
+def _by_length(accuracies: np.ndarray) -> dict[int, float]:
+  return {
+    i + 1: value
+    for i, value in enumerate(accuracies.tolist())
+    if not np.isnan(value)
+  }
 
 
 def longest_trained(experiment: config_lib.Experiment) -> int:
@@ -114,7 +162,10 @@ def _title(experiment: config_lib.Experiment) -> str:
 
 
 def _picture(
-  experiment: config_lib.Experiment, accuracies: np.ndarray, chance: float
+  experiment: config_lib.Experiment,
+  accuracies: np.ndarray,
+  chance: float,
+  others: Mapping[str, np.ndarray],
 ) -> bytes:
   """Returns a PNG of accuracy against length."""
   figure = figure_lib.Figure(figsize=(7, 3.5), layout='constrained')
@@ -125,13 +176,22 @@ def _picture(
       0.5, trained + 0.5, color='0.85', label=f'trained on up to {trained}'
     )
   axes.axhline(chance, color='0.4', linestyle=':', label='chance')
-  axes.plot(
-    range(1, len(accuracies) + 1),
-    accuracies,
-    color=pictures.COLOURS['blue'],
-    marker='.' if len(accuracies) == 1 else None,
-    label=experiment.architecture,
-  )
+  lines = {experiment.architecture: accuracies}
+  for name, values in others.items():
+    lines[f'{experiment.architecture}, {name}'] = values
+  styles = itertools.cycle(('-', '--', '-.', ':'))
+  for (name, values), colour in zip(
+    lines.items(), itertools.cycle(_LINE_COLOURS)
+  ):
+    tested = np.flatnonzero(~np.isnan(values))
+    axes.plot(
+      tested + 1,
+      values[tested],
+      color=pictures.COLOURS[colour],
+      linestyle=next(styles),
+      marker='.' if len(tested) == 1 else None,
+      label=name,
+    )
   axes.set(
     title=_title(experiment),
     xlabel='length of the string',

@@ -14,6 +14,7 @@ from experiments.engine import (
 )
 from experiments.engine import workdir as workdir_lib
 from experiments.formal import (
+  adversarial,
   builders,
   limits,
   models,
@@ -177,12 +178,17 @@ def _evaluate_and_report(
   params: chex.ArrayTree,
   folder: str,
 ) -> None:
-  accuracies = range_evaluation.evaluate(experiment, task, model, params)
+  accuracies = range_evaluation.evaluate(experiment, task, model, params)[0]
+  others = {}
+  if experiment.adversarial:
+    others[adversarial.NAME] = adversarial.evaluate(
+      experiment, task, model, params
+    )[0]
 
   def write():
     chance = 1 / task.output_size
-    summary = report.save(experiment, accuracies[0], chance, folder)
-    print(report.table(experiment, summary, chance))
+    report.save(experiment, accuracies, chance, folder, others)
+    print(report.table(experiment, accuracies, chance, others))
     print(f'plot: {os.path.join(folder, report.NAME)}.png')
 
   devices.from_main(write)

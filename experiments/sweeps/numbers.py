@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 import dataclasses
-import json
 
 import numpy as np
 
@@ -160,7 +159,7 @@ def measure(result: results.Result, test: str, setting: str) -> Numbers:
 
 def _scores(result: results.Result, test: str, setting: str) -> np.ndarray:
   """Returns each run's score in percent, [R]."""
-  accuracy_RxT = np.array(result.accuracy[test])
+  accuracy_RxT = results.accuracies(result, test)
   if setting == paper.SAME_LENGTH:
     return 100 * accuracy_RxT[:, result.training_length - 1]
   scores = [
@@ -213,8 +212,7 @@ def differences(
   Returns:
     One text for each difference, as `training_steps 1000 (preset: 100000)`.
   """
-  # As a result has it, which went through JSON.
-  wanted = json.loads(json.dumps(dataclasses.asdict(cell.experiment)))
+  wanted = results.stored(cell.experiment)
   # A field that is newer than a result is what it always was: its default.
   had = dataclasses.asdict(config_lib.Experiment()) | result.experiment
   texts = [

@@ -20,6 +20,7 @@ from experiments.engine import (
 from experiments.engine import results as results_lib
 from experiments.engine import workdir as workdir_lib
 from experiments.formal import (
+  adversarial,
   builders,
   limits,
   range_evaluation,
@@ -230,6 +231,10 @@ def _measure(
       tested = dataclasses.replace(experiment, task_params=dict(params))
       accuracies[test] = range_evaluation.evaluate(
         tested, builders.make_task(tested), model, state.params
+      )
+    if experiment.adversarial:
+      accuracies[adversarial.NAME] = adversarial.evaluate(
+        experiment, task, model, state.params
       )
     diverged_at = devices.fetch(state.diverged_at)
     evaluation_s = time.perf_counter() - start
