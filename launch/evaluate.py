@@ -22,6 +22,9 @@ _TASK_MODULE = flag_lib.define_task_module()
 _OVERRIDES = (
   'task_params',
   'max_range_test_length',
+  'min_range_test_length',
+  'adversarial',
+  'test_strings',
   'range_test_batch_size',
   'precision',
   'smallest_bucket',

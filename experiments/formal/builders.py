@@ -20,6 +20,7 @@ from experiments.formal import (
   data,
   models,
   registries,
+  strings,
   task_checks,
 )
 from experiments.formal import config as config_lib
@@ -31,6 +32,7 @@ from tasks.automata import regex as regex_lib
 from tasks.regular import automaton_task
 
 _TOKEN_BYTES = 4
+_SOURCES_TOGETHER = (['regex', 'strings'], ['automaton', 'strings'])
 
 
 def _lookup(kind: str, name: str, registry: Mapping[str, Any]) -> Any:
@@ -68,20 +70,24 @@ def make_task(
   """
   sources = [
     name
-    for name in ('task_module', 'regex', 'automaton')
+    for name in ('task_module', 'regex', 'automaton', 'strings')
     if getattr(experiment, name)
   ]
-  if len(sources) > 1:
+  # Strings may train what an automaton tests.
+  if len(sources) > 1 and sources not in _SOURCES_TOGETHER:
     raise ValueError(f'Give only one of {" and ".join(sources)}.')
-  if experiment.regex or experiment.automaton:
+  if sources and not experiment.task_module:
     for name, unused in (
       ('task', config_lib.Experiment.task),
       ('task_params', {}),
     ):
       if getattr(experiment, name) != unused:
         raise ValueError(f'--{name} is not for --{sources[0]}.')
-  elif experiment.target != config_lib.Experiment.target:
+  is_other_target = experiment.target != config_lib.Experiment.target
+  if is_other_target and not (experiment.regex or experiment.automaton):
     raise ValueError('--target is for --regex or --automaton.')
+  if is_other_target and experiment.strings:
+    raise ValueError('--target is not for --strings.')
   is_other_alphabet = experiment.alphabet != config_lib.Experiment.alphabet
   if is_other_alphabet and not experiment.regex:
     raise ValueError('--alphabet is for --regex.')
@@ -92,6 +98,8 @@ def make_task(
   if experiment.automaton:
     automaton = fields_lib.to_automaton(experiment.automaton)
     return automaton_task.AutomatonTask(automaton, experiment.target)
+  if experiment.strings:
+    return strings.make_task(experiment)
   if experiment.task_module:
     return _users_task(experiment)
   builder = _lookup('task', experiment.task, registries.TASK_BUILDERS)
@@ -110,13 +118,15 @@ def _users_task(
   with blame.blamed(where):
     task = builder(**params)
   batch_size, length = experiment.batch_size, experiment.sequence_length
+  shortest, _ = make_curriculum(experiment).bounds(experiment.training_steps)
+  shortest = min(shortest, experiment.min_range_test_length)
   estimates.check(  # They are sampled, as they would be in training.
     f'{batch_size:,} strings of {length:,} symbols',
     batch_size * length * _TOKEN_BYTES,
     'batch_size or sequence_length',
     room=estimates.host_memory(),
   )
-  task_checks.check(task, batch_size, length)
+  task_checks.check(task, batch_size, sorted({shortest, length}))
   return task
 
 
@@ -213,21 +223,26 @@ def make_curriculum(
 ) -> curriculum_lib.Curriculum:
   """Returns the experiment's curriculum, on lengths to `sequence_length`.
 
-  Its seed is an argument of its own, 0 by default, and not the experiment's:
-  runs that differ in the latter train on strings of the same lengths.
+  By default on those of its strings, where it has some, each as often as it is
+  there. Its seed is an argument of its own, 0 by default, and not the
+  experiment's: runs that differ in the latter train on strings of the same
+  lengths.
 
   Raises:
-    ValueError: If it is unknown or its parameters are wrong.
+    ValueError: If it is unknown, its parameters are wrong, or it draws lengths
+      that there are not.
   """
   name = experiment.curriculum
   longest = experiment.sequence_length
   values = range(1, longest + 1)
+  if experiment.strings:
+    values = strings.training_lengths(experiment)
   defaults = {
     'fixed': {'sequence_length': longest},
     'uniform': {'values': values},
     'reverse_exponential': {'values': values, 'tau': 0.9},
     'regular_increase': {
-      'initial_sequence_length': 1,
+      'initial_sequence_length': min(values),
       'increase_frequency': max(1, experiment.training_steps // longest),
       'increase_amount': 1,
       'sample_all_length': True,
@@ -243,6 +258,9 @@ def make_curriculum(
       f'The curriculum draws lengths {shortest}..{longest_drawn}, which are not'
       f' within 1..sequence_length ({longest}).'
     )
+  if experiment.strings:
+    drawn = curriculum.lengths(experiment.training_steps)
+    strings.check_lengths(experiment, drawn)
   return curriculum
 
 

@@ -41,6 +41,18 @@ class Experiment(experiment_lib.BaseExperiment):
     ' "outputs": {state: answer}, "transitions": {state: {symbol: state}}}.',
     is_automaton=True,
   )
+  strings: dict = options.option(
+    {},
+    "Labelled strings to train on: a file, MLRegTest's, Abbadingo's, or FLaRe's"
+    ' main.tok. In place of --task; or beside --regex or --automaton, on which'
+    ' the model is then tested at any length.',
+    is_strings=True,
+  )
+  test_strings: dict = options.option(
+    {},
+    'Files of labelled strings to test on, with commas between them.',
+    is_strings=True,
+  )
   target: str = options.option(
     'membership',
     'What to learn of --regex or --automaton: whether the string is in the'
@@ -130,6 +142,25 @@ class Experiment(experiment_lib.BaseExperiment):
         f' exceed max_range_test_length ({self.max_range_test_length:,}).'
       )
 
+  @property
+  def has_strings_alone(self) -> bool:
+    """Whether the strings of a file are all that is known of the language."""
+    return bool(self.strings) and not (self.regex or self.automaton)
+
+  @property
+  def longest_tested(self) -> int:
+    """Symbols of the longest test string."""
+    longest = [
+      length
+      for strings in self.test_strings.values()
+      for length, _ in strings['lengths']
+    ]
+    if not self.has_strings_alone:
+      longest.append(self.max_range_test_length)
+    elif not longest:
+      longest = [length for length, _ in self.strings['lengths']]
+    return max(longest)
+
   def steps_depend_on_their_number(self) -> bool:
     """See `BaseExperiment`."""
     return (
@@ -146,12 +177,12 @@ TASK_FIELDS = (
   'regex',
   'alphabet',
   'automaton',
+  'strings',
   'target',
 )
 
-
 # Of these, what names a language that is no task of ours.
-_OWN = ('task_module', 'regex', 'automaton')
+_OWN = ('task_module', 'regex', 'automaton', 'strings')
 
 
 def brings_its_own(fields: Mapping[str, Any]) -> bool:
@@ -163,6 +194,8 @@ def task_title(experiment: Experiment) -> str:
   """Returns what an experiment's task is called in reports."""
   if experiment.regex:
     return f'the regex {experiment.regex}'
+  if experiment.strings:
+    return experiment.strings['file']
   if experiment.automaton:
     return 'an automaton'
   return experiment.task_module or experiment.task

@@ -80,9 +80,9 @@ def check_evaluation(
   Raises:
     ValueError: As `check`, or if there can be no adversarial pairs.
   """
-  longest = experiment.max_range_test_length
+  longest = experiment.longest_tested
   if experiment.adversarial:
-    adversarial.check(task, longest)
+    adversarial.check(task, experiment.max_range_test_length)
   batch_size = experiment.range_test_batch_size
   what = f'test strings of up to {longest:,} symbols'
   mesh = devices.make_mesh(num_runs, experiment.batch_size)

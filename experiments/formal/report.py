@@ -11,12 +11,13 @@ from matplotlib import figure as figure_lib
 import numpy as np
 
 from experiments.engine import environment, files, pictures, tables
-from experiments.formal import builders, range_evaluation
+from experiments.formal import builders, evaluation, range_evaluation
 from experiments.formal import config as config_lib
 
 NAME = 'range_evaluation'
 # Of the lines of a picture, in turn.
 _LINE_COLOURS = ('blue', 'vermilion', 'green', 'purple', 'orange')
+_LINE_STYLES = ('-', '--', '-.', ':')
 
 
 def summarize(accuracies: np.ndarray, training_length: int) -> dict[str, Any]:
@@ -42,27 +43,36 @@ def summarize(accuracies: np.ndarray, training_length: int) -> dict[str, Any]:
 
 def table(
   experiment: config_lib.Experiment,
-  accuracies: np.ndarray,
+  tests: Mapping[str, evaluation.Test],
   chance: float,
-  others: Mapping[str, np.ndarray],
 ) -> str:
   """Returns the table that ends a run.
 
   Args:
     experiment: What was evaluated.
-    accuracies: Of lengths 1, 2, ...; NaN where it is not tested.
+    tests: What `evaluation.evaluate` returns; the first run's is shown.
     chance: Accuracy of a guess.
-    others: Such accuracies on other strings than the task's own, by their name.
   """
   trained = longest_trained(experiment)
-  summary = summarize(accuracies, trained)
-  rows = _means('accuracy', accuracies, trained)
-  if summary['score'] is not None:
-    rows[-1] = (f'{rows[-1][0]} (score)', summary['score'])
-  worst = f'worst accuracy, at length {summary["worst_length"]}'
-  rows.append((worst, summary['worst_accuracy']))
-  for name, values in others.items():
-    rows += _means(f'{name} accuracy', values, trained)[-1:]
+  rows = []
+  for name, test in tests.items():
+    accuracies = test.accuracy[0]
+    if test.files:
+      found = test.files[0]
+      strings = f'{found["file"]}, {found["strings"]:,} strings'
+      rows.append((f'accuracy, {strings}', found['accuracy']))
+      rows.append(
+        (f'balanced accuracy, {found["file"]}', found['balanced_accuracy'])
+      )
+    elif name:
+      rows += _means(f'{name} accuracy', accuracies, trained)[-1:]
+    else:
+      summary = summarize(accuracies, trained)
+      rows = _means('accuracy', accuracies, trained)
+      if summary['score'] is not None:
+        rows[-1] = (f'{rows[-1][0]} (score)', summary['score'])
+      worst = f'worst accuracy, at length {summary["worst_length"]}'
+      rows.append((worst, summary['worst_accuracy']))
   rows.append(('chance, a uniform guess', chance))
   return named_values(_title(experiment), rows)
 
@@ -94,44 +104,45 @@ def named_values(title: str, rows: list[tuple[str, Any]]) -> str:
 
 def save(
   experiment: config_lib.Experiment,
-  accuracies: np.ndarray,
+  tests: Mapping[str, evaluation.Test],
   chance: float,
   folder: str,
-  others: Mapping[str, np.ndarray],
 ) -> None:
   """Writes `range_evaluation.csv`, `.json` and `.png` into a folder.
 
   Args:
     experiment: What was evaluated.
-    accuracies: Of lengths 1, 2, ...; NaN where it is not tested.
+    tests: What `evaluation.evaluate` returns; the first run's is written.
     chance: Accuracy of a guess, drawn as a line.
     folder: Where to.
-    others: Such accuracies on other strings than the task's own, by their name.
   """
   trained = longest_trained(experiment)
-  columns = {'accuracy': accuracies, **others}
-  by_length = {name: _by_length(values) for name, values in columns.items()}
+  lines = {name: test.accuracy[0] for name, test in tests.items()}
+  by_length = {name: _by_length(values) for name, values in lines.items()}
   contents = {
-    'summary': summarize(accuracies, trained),
+    'summary': summarize(lines[''], trained),
     'chance': chance,
-    'accuracy': by_length['accuracy'],
+    'accuracy': by_length[''],
     'others': {
       name: {
         'summary': summarize(values, trained),
         'accuracy': by_length[name],
       }
-      for name, values in others.items()
+      for name, values in lines.items()
+      if name and np.isfinite(values).any()
     },
+    'files': [test.files[0] for test in tests.values() if test.files],
     'experiment': dataclasses.asdict(experiment),
     'environment': environment.current(),
   }
-  picture = _picture(experiment, accuracies, chance, others)
+  picture = _picture(experiment, lines, chance)
   path = os.path.join(folder, NAME)
   lengths = sorted({n for values in by_length.values() for n in values})
   rows = (
     [n, *(values.get(n, '') for values in by_length.values())] for n in lengths
   )
-  text = tables.comma_separated([('length', *columns), *rows])
+  header = ['length', *(name or 'accuracy' for name in lines)]
+  text = tables.comma_separated([header, *rows])
   files.write_atomically(path + '.csv', text)
   files.write_atomically(path + '.json', json.dumps(contents, indent=2) + '\n')
   files.write_atomically(path + '.png', picture)
@@ -163,40 +174,39 @@ def _title(experiment: config_lib.Experiment) -> str:
 
 def _picture(
   experiment: config_lib.Experiment,
-  accuracies: np.ndarray,
+  lines: Mapping[str, np.ndarray],
   chance: float,
-  others: Mapping[str, np.ndarray],
 ) -> bytes:
   """Returns a PNG of accuracy against length."""
   figure = figure_lib.Figure(figsize=(7, 3.5), layout='constrained')
   axes = figure.subplots()
-  trained = min(longest_trained(experiment), len(accuracies))
+  longest = max(map(len, lines.values()))
+  trained = min(longest_trained(experiment), longest)
   if experiment.training_steps:
     axes.axvspan(
       0.5, trained + 0.5, color='0.85', label=f'trained on up to {trained}'
     )
   axes.axhline(chance, color='0.4', linestyle=':', label='chance')
-  lines = {experiment.architecture: accuracies}
-  for name, values in others.items():
-    lines[f'{experiment.architecture}, {name}'] = values
-  styles = itertools.cycle(('-', '--', '-.', ':'))
-  for (name, values), colour in zip(
-    lines.items(), itertools.cycle(_LINE_COLOURS)
+  styles = zip(
+    itertools.cycle(_LINE_COLOURS), itertools.cycle(_LINE_STYLES), strict=False
+  )
+  for (name, values), (colour, linestyle) in zip(
+    lines.items(), styles, strict=False
   ):
     tested = np.flatnonzero(~np.isnan(values))
     axes.plot(
       tested + 1,
       values[tested],
       color=pictures.COLOURS[colour],
-      linestyle=next(styles),
+      linestyle=linestyle,
       marker='.' if len(tested) == 1 else None,
-      label=name,
+      label=', '.join(filter(None, (experiment.architecture, name))),
     )
   axes.set(
     title=_title(experiment),
     xlabel='length of the string',
     ylabel='accuracy',
-    xlim=(0.5, len(accuracies) + 0.5),
+    xlim=(0.5, longest + 0.5),
     ylim=(0, 1.05),
   )
   axes.legend(loc='best')

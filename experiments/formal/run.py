@@ -14,12 +14,12 @@ from experiments.engine import (
 )
 from experiments.engine import workdir as workdir_lib
 from experiments.formal import (
-  adversarial,
   builders,
+  evaluation,
   limits,
   models,
-  range_evaluation,
   report,
+  strings,
   training,
 )
 from experiments.formal import config as config_lib
@@ -48,6 +48,7 @@ def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
   def make():  # What is impossible fails now, or never.
     builders.make_curriculum(experiment)
     task, model = builders.make_task_and_model(experiment)
+    strings.check(experiment, task)
     limits.check(experiment, task, model)
     return task, model
 
@@ -165,6 +166,7 @@ def evaluate(
     raise ValueError(
       f'{workdir} holds the runs of a sweep; launch.report shows them.'
     )
+  strings.load_tests(experiment, task)
   limits.check_evaluation(experiment, task, model)
   params = _load_params(workdir, trained, model)
   files.make_folder(folder)  # Fails before the work, or never.
@@ -178,17 +180,12 @@ def _evaluate_and_report(
   params: chex.ArrayTree,
   folder: str,
 ) -> None:
-  accuracies = range_evaluation.evaluate(experiment, task, model, params)[0]
-  others = {}
-  if experiment.adversarial:
-    others[adversarial.NAME] = adversarial.evaluate(
-      experiment, task, model, params
-    )[0]
+  tests = evaluation.evaluate(experiment, task, model, params)
 
   def write():
     chance = 1 / task.output_size
-    report.save(experiment, accuracies, chance, folder, others)
-    print(report.table(experiment, accuracies, chance, others))
+    report.save(experiment, tests, chance, folder)
+    print(report.table(experiment, tests, chance))
     print(f'plot: {os.path.join(folder, report.NAME)}.png')
 
   devices.from_main(write)

@@ -20,7 +20,14 @@ import tqdm
 
 from experiments.engine import devices, loop, optimization, programs
 from experiments.engine import experiment as experiment_lib
-from experiments.formal import blame, buckets, builders, data, models
+from experiments.formal import (
+  blame,
+  buckets,
+  builders,
+  data,
+  models,
+  strings,
+)
 from experiments.formal import config as config_lib
 from tasks import task as task_lib
 
@@ -287,7 +294,11 @@ def train(
   widths = builders.bucket_widths(
     experiment, task, model, experiment.sequence_length
   )
-  source = data.make_source(task, experiment.batch_size, widths)
+  source = data.make_source(
+    strings.make_training_task(experiment, task),
+    experiment.batch_size,
+    widths,
+  )
   state = init_state(experiment, model, runs)
   runs = make_runs(runs or [experiment.run])
   mesh = devices.make_mesh(len(runs.seed), experiment.batch_size)
@@ -353,10 +364,10 @@ def _widths_drawn(
 ) -> list[int]:
   """Returns the buckets into which lengths can fall, the first one's first."""
   curriculum = builders.make_curriculum(experiment)
-  shortest, longest = curriculum.bounds(experiment.training_steps)
+  lengths = sorted(curriculum.lengths(experiment.training_steps))
   _, first = next(_lengths(experiment, first_step))
   found = [
     buckets.bucket_of(data.input_length(task, length), widths)
-    for length in itertools.chain([first], range(shortest, longest + 1))
+    for length in itertools.chain([first], lengths)
   ]
   return list(dict.fromkeys(found))

@@ -162,10 +162,11 @@ def _scores(result: results.Result, test: str, setting: str) -> np.ndarray:
   accuracy_RxT = results.accuracies(result, test)
   if setting == paper.SAME_LENGTH:
     return 100 * accuracy_RxT[:, result.training_length - 1]
-  scores = [
-    range_evaluation.score(accuracy_T, result.training_length)
-    for accuracy_T in accuracy_RxT
-  ]
+  scores = []
+  for accuracy_T in accuracy_RxT:
+    score = range_evaluation.score(accuracy_T, result.training_length)
+    # Some files of strings have no longer ones.
+    scores.append(range_evaluation.mean(accuracy_T) if score is None else score)
   return 100 * np.array(scores)
 
 

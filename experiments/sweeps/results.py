@@ -212,15 +212,8 @@ def _check(result: Result) -> None:
       raise ValueError(f'its wall time of {name} is {seconds!r} s.')
   for test, values in result.accuracy.items():
     array = _array(f'accuracy {test!r}', values)
-    if (
-      array.shape[:1] != (num_runs,)
-      or array.ndim != 2
-      or array.shape[1] <= result.training_length
-    ):
-      raise ValueError(
-        f'its accuracy {test!r} is not of {num_runs} runs on lengths beyond'
-        f' {result.training_length}.'
-      )
+    if array.shape[:1] != (num_runs,) or array.ndim != 2 or not array.size:
+      raise ValueError(f'its accuracy {test!r} is not of {num_runs} runs.')
     if not ((array >= 0) & (array <= 1) | np.isnan(array)).all():
       raise ValueError(f'its accuracy {test!r} leaves 0..1.')
   steps = result.curves['step']

@@ -20,11 +20,11 @@ from experiments.engine import (
 from experiments.engine import results as results_lib
 from experiments.engine import workdir as workdir_lib
 from experiments.formal import (
-  adversarial,
   builders,
+  evaluation,
   limits,
-  range_evaluation,
   report,
+  strings,
   training,
 )
 from experiments.sweeps import numbers, presets, results
@@ -150,6 +150,7 @@ def sweep(
     for cell in cells:
       task, model = builders.make_task_and_model(cell.experiment)
       builders.make_curriculum(cell.experiment)
+      strings.check(cell.experiment, task)
       limits.check(cell.experiment, task, model, len(cell.runs))
 
   devices.on_all(check)
@@ -229,13 +230,11 @@ def _measure(
       if test:
         progress.say(f'Testing with {test}')
       tested = dataclasses.replace(experiment, task_params=dict(params))
-      accuracies[test] = range_evaluation.evaluate(
+      found = evaluation.evaluate(
         tested, builders.make_task(tested), model, state.params
       )
-    if experiment.adversarial:
-      accuracies[adversarial.NAME] = adversarial.evaluate(
-        experiment, task, model, state.params
-      )
+      for kind, values in found.items():
+        accuracies[', '.join(filter(None, (test, kind)))] = values.accuracy
     diverged_at = devices.fetch(state.diverged_at)
     evaluation_s = time.perf_counter() - start
 
