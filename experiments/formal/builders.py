@@ -126,7 +126,7 @@ def _users_task(
     'batch_size or sequence_length',
     room=estimates.host_memory(),
   )
-  task_checks.check(task, batch_size, sorted({shortest, length}))
+  task_checks.check(task, batch_size, length, shortest)
   return task
 
 

@@ -26,23 +26,27 @@ _KINDS = {np.integer: 'whole numbers', np.floating: 'floats'}
 
 
 def check(
-  task: task_lib.GeneralizationTask, batch_size: int, lengths: Sequence[int]
+  task: task_lib.GeneralizationTask,
+  batch_size: int,
+  length: int,
+  shortest: int = 1,
 ) -> None:
-  """Samples, answers and scores batches of some lengths.
+  """Samples, answers and scores batches of two lengths.
 
   Says so if the task will be compiled for every length.
 
   Args:
     task: A user's task.
     batch_size: B, of the training.
-    lengths: Ascending, the last that of the longest training string.
+    length: Of the longest training string.
+    shortest: Length of the shortest string that is asked for.
 
   Raises:
     blame.TaskError: If a method fails, or returns what it must not; it says
       the class, the method and the length.
   """
-  length = lengths[-1]
   _check_sizes(task, length)
+  lengths = sorted({shortest, length})
   if isinstance(task, task_lib.TokenTask):
     targets = _device_targets(task, batch_size, lengths)
   else:
