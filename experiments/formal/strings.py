@@ -14,6 +14,7 @@ import numpy as np
 
 from experiments.engine import progress
 from experiments.formal import config as config_lib
+from experiments.formal import data
 from tasks import task as task_lib
 from tasks.automata import fields as fields_lib
 from tasks.regular import automaton_task
@@ -104,7 +105,8 @@ def load(
 
 
 def make_task(
-  experiment: config_lib.Experiment, task: task_lib.TokenTask | None = None
+  experiment: config_lib.Experiment,
+  task: task_lib.GeneralizationTask | None = None,
 ) -> strings_task.StringsTask:
   """Returns the task of the strings that an experiment trains on.
 
@@ -216,10 +218,10 @@ def symbols_and_labels(
   """
   if isinstance(task, strings_task.StringsTask):
     return task.alphabet, task.labels
-  if not isinstance(task, task_lib.TokenTask) or task.output_length(10) != 1:
+  if not data.is_single_output(task):
     raise ValueError(
-      f'{type(task).__name__} has no labels for strings: it must be a TokenTask'
-      ' with one answer a string.'
+      f'{type(task).__name__} has more than one answer to a string, and so no'
+      ' labels.'
     )
   labels = [str(k) for k in range(task.output_size)]
   if experiment.target == config_lib.Experiment.target:
@@ -227,7 +229,10 @@ def symbols_and_labels(
       labels = fields_lib.answers(experiment.automaton)
     elif task.output_size == 2:
       labels = list(strings_task.LABELS)
-  return task.input_symbols, labels
+  symbols = [str(v) for v in range(task.input_size)]
+  if isinstance(task, task_lib.TokenTask):
+    symbols[: len(task.input_symbols)] = task.input_symbols
+  return symbols, labels
 
 
 def load_tests(
