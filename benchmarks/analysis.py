@@ -29,7 +29,7 @@ def main(argv):
   experiment = config.Experiment(task=_TASK.value, embedding_dim=_DIM.value)
   task, model = builders.make_task_and_model(experiment)
   state = training.init_state(experiment, model)
-  subject = subject_lib.make(experiment, task, model, state.params, 'memory')
+  subject = subject_lib.make(experiment, task, model, state.params)
   num_strings, length = _NUM_STRINGS.value, _LENGTH.value
   search = clusters.Search(num_strings, _MAX_CLUSTERS)
   string = '01' * 32

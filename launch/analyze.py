@@ -23,7 +23,7 @@ _ANALYSIS = flags.DEFINE_enum(
   ' which positions feed which, on one string?',
   required=True,
 )
-_TASK_MODULE = flag_lib.define_task_module()
+_TASK_MODULE = flag_lib.define_module('task')
 _STRING = flags.DEFINE_string(
   'string',
   None,
@@ -31,13 +31,11 @@ _STRING = flags.DEFINE_string(
   ' separated by spaces.',
 )
 _NUM_STRINGS = flags.DEFINE_integer(
-  'num_strings', 128, 'Strings of the task to run.', upper_bound=2**31 - 1
+  'num_strings', 128, 'Strings of the task to run.'
 )
-_LENGTH = flags.DEFINE_integer(
-  'length', 500, 'Length of those strings.', upper_bound=2**24
-)
+_LENGTH = flags.DEFINE_integer('length', 500, 'Length of those strings.')
 _MAX_CLUSTERS = flags.DEFINE_integer(
-  'max_clusters', 64, 'Most clusters to look for.', upper_bound=2**10
+  'max_clusters', 64, 'Most clusters to look for.'
 )
 
 

@@ -17,7 +17,8 @@ _OUTPUT_DIR = flags.DEFINE_string(
   'Folder for the results; by default the workdir, where no flag differs from'
   ' training.',
 )
-_TASK_MODULE = flag_lib.define_task_module()
+_TASK_MODULE = flag_lib.define_module('task')
+_MODEL_MODULE = flag_lib.define_module('model')
 # What may differ from training; a flag that is not given is as in training.
 _OVERRIDES = (
   'task_params',
@@ -38,6 +39,7 @@ def main() -> None:
     _WORKDIR.value,
     _OUTPUT_DIR.value,
     _TASK_MODULE.value,
+    _MODEL_MODULE.value,
     **flag_lib.experiment_values(_OVERRIDES),
   )
 

@@ -18,14 +18,11 @@ _NUM_SEQUENCES = flags.DEFINE_integer(
   'num_sequences',
   config.NUM_SEQUENCES,
   'How many last tokens to predict, the same ones at each length.',
-  upper_bound=2**31 - 1,
 )
 _BATCH_TOKENS = flags.DEFINE_integer(
   'batch_tokens',
   config.BATCH_TOKENS,
   'Tokens that the model reads at once: fewer need less memory.',
-  lower_bound=1,
-  upper_bound=2**31 - 1,
 )
 _DATA_DIR = flags.DEFINE_string(
   'data_dir',

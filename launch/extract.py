@@ -14,27 +14,24 @@ _WORKDIR = flags.DEFINE_string(
   'Folder of the trained run; the automaton goes there too.',
   required=True,
 )
-_TASK_MODULE = flag_lib.define_task_module()
+_TASK_MODULE = flag_lib.define_module('task')
 _NUM_STRINGS = flags.DEFINE_integer(
   'num_strings',
   64,
   'Strings of the task at each length.',
-  upper_bound=2**31 - 1,
 )
 _LENGTH = flags.DEFINE_integer(
   'length',
   40,
   'Clusters are found from strings of 1 to this many symbols.',
-  upper_bound=2**16,
 )
 _MAX_CLUSTERS = flags.DEFINE_integer(
-  'max_clusters', 64, 'Most clusters to look for.', upper_bound=2**10
+  'max_clusters', 64, 'Most clusters to look for.'
 )
 _MAX_TEST_LENGTH = flags.DEFINE_integer(
   'max_test_length',
   100,
   'Longest strings on which the automaton is compared with the model.',
-  upper_bound=2**16,
 )
 
 

@@ -12,7 +12,14 @@ from typing import Any, NoReturn
 from absl import app, flags, logging
 import jax
 
-from experiments.engine import devices, json_reading, loop, progress, stopping
+from experiments.engine import (
+  devices,
+  errors,
+  json_reading,
+  loop,
+  progress,
+  stopping,
+)
 from experiments.formal import automata, config, registries, strings
 
 # The flags defined here belong to the launcher that asks for them: its --help
@@ -192,13 +199,17 @@ def _automaton(flag: flags.Flag) -> dict[str, Any] | None:
   return automaton
 
 
-def define_task_module() -> flags.FlagHolder[str]:
-  """Defines the flag with which a command may run a workdir's module."""
+def define_module(kind: str) -> flags.FlagHolder[str]:
+  """Defines the flag with which a command may run a workdir's module.
+
+  Args:
+    kind: 'task' or 'model'.
+  """
   return flags.DEFINE_string(
-    'task_module',
+    f'{kind}_module',
     '',
-    "Module of the run's task, where that is a user's own: it will run, and so"
-    ' it is not enough that the workdir names it.',
+    f"Module of the run's {kind}, where that is a user's own: it will run, and"
+    ' so it is not enough that the workdir names it.',
   )
 
 
@@ -239,15 +250,11 @@ def define_processes() -> None:
     'num_processes',
     None,
     'How many processes there are.',
-    lower_bound=1,
-    upper_bound=2**20,
   )
   flags.DEFINE_integer(
     'process_id',
     None,
     'Which one this is, from 0.',
-    lower_bound=0,
-    upper_bound=2**20,
   )
 
 
@@ -322,7 +329,7 @@ def run(main: Callable[[], None]) -> None:
     except KeyboardInterrupt:
       sys.exit(128 + signal.SIGINT)
     except (MemoryError, jax.errors.JaxRuntimeError) as error:
-      line = (str(error) or 'no memory left').splitlines()[0]
+      line = errors.first_line(error) if str(error) else 'no memory left'
       _fail(f'Error: {_lost(line) if jax.process_count() > 1 else line}')
     except (ValueError, OSError, loop.DivergedError) as error:
       # Orbax and JAX pass on a lost connection as errors of many kinds.

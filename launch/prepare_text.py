@@ -36,11 +36,10 @@ _KEY = flags.DEFINE_string('key', 'text', 'Key of the text in a line of JSON.')
 _HELDOUT = flags.DEFINE_float(
   'heldout',
   0.01,
-  'Fraction of the documents for validation, and again for the test; of a text'
-  ' file alone, of its length.',
+  'Fraction of the text for validation, and again for the test.',
 )
 _NUM_WORKERS = flags.DEFINE_integer(
-  'num_workers', 0, 'Processes; 0 for one per core.', upper_bound=2**10
+  'num_workers', 0, 'Processes; 0 for one per core.'
 )
 
 

@@ -13,18 +13,14 @@ _WORKDIR = flags.DEFINE_string(
 _PROMPT = flags.DEFINE_string(
   'prompt', '', 'The beginning of the text; without, the model begins.'
 )
-_NUM_TOKENS = flags.DEFINE_integer(
-  'num_tokens', 200, 'Tokens to write.', lower_bound=1, upper_bound=2**20
-)
+_NUM_TOKENS = flags.DEFINE_integer('num_tokens', 200, 'Tokens to write.')
 _TEMPERATURE = flags.DEFINE_float(
   'temperature', 1.0, 'Divides the logits; 0 takes the likeliest token.'
 )
 _TOP_K = flags.DEFINE_integer(
   'top_k', None, 'Draw from the likeliest so many tokens; by default from all.'
 )
-_SEED = flags.DEFINE_integer(
-  'seed', 0, 'Of the draw.', lower_bound=0, upper_bound=2**32 - 1
-)
+_SEED = flags.DEFINE_integer('seed', 0, 'Of the draw.')
 _VOCABULARY_DIR = flags.DEFINE_string(
   'vocabulary_dir',
   '',

@@ -1,23 +1,37 @@
-"""Measures the cells of a preset, each with all its runs at once.
+"""Measures the cells of a sweep, each with all its runs at once.
 
 python -m launch.sweep --preset=smoke --workdir=runs/smoke
+python -m launch.sweep --cells=my_cells.json
+python -m launch.sweep --regex='(01)*' --learning_rates=1e-3,3e-3 --seeds=0,1
 """
 
 import math
 
 from absl import flags
 
-from experiments.sweeps import presets, sweep
+from experiments.sweeps import own, presets, sweep
 from launch import flag_lib
 
 _PRESET = flags.DEFINE_enum(
-  'preset', None, sorted(presets.PRESETS), 'What to measure.', required=True
+  'preset',
+  None,
+  sorted(presets.PRESETS),
+  "What to measure. (RegularGPT's block, which elsewhere is --preset, goes into"
+  ' a file for --cells.)',
+)
+_CELLS = flags.DEFINE_string(
+  'cells',
+  None,
+  'What to measure in place of a preset: a JSON file with base, tasks, models,'
+  ' learning_rates and seeds. Without either, the one cell that the flags of'
+  ' launch.train say. Modules that the file names must be named again, by'
+  ' --task_module or --model_module, with commas between them.',
 )
 _WORKDIR = flags.DEFINE_string(
   'workdir',
   None,
-  'Folder of the sweep; by default runs/ and the name of the preset. Run again,'
-  ' the same command goes on from there.',
+  'Folder of the sweep; by default runs/ and the name of the preset or of the'
+  ' file, else runs/own. Run again, the same command goes on from there.',
 )
 _RESULTS = flags.DEFINE_string(
   'results',
@@ -31,14 +45,11 @@ _AUTOMATA = flags.DEFINE_string(
   'Folder of automata, each of which is a task of --preset=mlregtest: .att'
   ' files of MLRegTest, or others.',
 )
-_TASKS = flags.DEFINE_list('tasks', None, 'Only these tasks of the preset.')
-_MODELS = flags.DEFINE_list('models', None, 'Only these models of the preset.')
-_SEEDS = flags.DEFINE_list('seeds', None, "In place of the preset's seeds.")
+_TASKS = flags.DEFINE_list('tasks', None, 'Only these tasks of the sweep.')
+_MODELS = flags.DEFINE_list('models', None, 'Only these models of the sweep.')
+_SEEDS = flags.DEFINE_list('seeds', None, "In place of the sweep's seeds.")
 _LEARNING_RATES = flags.DEFINE_list(
-  'learning_rates', None, "In place of the preset's learning rates."
-)
-_TRAINING_STEPS = flags.DEFINE_integer(
-  'training_steps', None, "In place of the preset's.", lower_bound=1
+  'learning_rates', None, "In place of the sweep's learning rates."
 )
 _PART = flags.DEFINE_string(
   'part',
@@ -48,19 +59,20 @@ _PART = flags.DEFINE_string(
 _TIME_BUDGET_S = flags.DEFINE_float(
   'time_budget_s',
   math.inf,
-  'Seconds after which to stop training and save.',
-  lower_bound=0,
+  'Seconds, with compiling, after which to stop training and save.',
 )
+# In place of what all cells of a preset or a file share.
+flag_lib.define_experiment(own.FLAGS, optional=True)
 flag_lib.define_processes()
 
 
 def main() -> None:
   """Sweeps."""
   flag_lib.join_processes()
-  name = _PRESET.value
-  preset = presets.PRESETS[name]
-  if _AUTOMATA.value is not None:
-    preset = presets.of_automata(preset, _AUTOMATA.value)
+  name, preset, fields = own.chosen(
+    _PRESET.value, _CELLS.value, flag_lib.experiment_values(own.FLAGS)
+  )
+  preset = presets.with_tasks(preset, _AUTOMATA.value)
   sweep.sweep(
     name,
     sweep.narrowed(
@@ -69,7 +81,7 @@ def main() -> None:
       _MODELS.value,
       flag_lib.numbers(_LEARNING_RATES, float),
       flag_lib.numbers(_SEEDS, int),
-      _TRAINING_STEPS.value,
+      **fields,
     ),
     _WORKDIR.value,
     _RESULTS.value,

@@ -30,24 +30,21 @@ _WORKDIR = flags.DEFINE_string(
 )
 _RESULTS = flags.DEFINE_string(
   'results',
-  '',
+  None,
   'Folder for the results, <preset>/<model>/seed_<n>.json in it; by default'
   ' results/ in the workdir. What has one is not measured again.',
 )
-_MODELS = flags.DEFINE_list('models', [], 'Only these models of the preset.')
-_SEEDS = flags.DEFINE_list('seeds', [], "In place of the preset's seeds.")
+_MODELS = flags.DEFINE_list('models', None, 'Only these models of the preset.')
+_SEEDS = flags.DEFINE_list('seeds', None, "In place of the preset's seeds.")
 _TRAINING_TIME_S = flags.DEFINE_float(
   'training_time_s',
   math.inf,
   'Seconds of training a model, after which it is evaluated as it is.',
-  lower_bound=0,
 )
 _BATCH_TOKENS = flags.DEFINE_integer(
   'batch_tokens',
   config.BATCH_TOKENS,
   'Tokens that a model reads at once in the evaluation.',
-  lower_bound=1,
-  upper_bound=2**31 - 1,
 )
 _REPORT_ONLY = flags.DEFINE_boolean(
   'report_only', False, 'Whether to measure nothing.'
@@ -76,7 +73,7 @@ def main() -> None:
   flag_lib.join_processes()
   sweep.sweep(
     _PRESET.value,
-    _WORKDIR.value or f'runs/{_PRESET.value}',
+    _WORKDIR.value,
     _RESULTS.value,
     _MODELS.value,
     flag_lib.numbers(_SEEDS, int),

@@ -19,8 +19,7 @@ _WORKDIR = flags.DEFINE_string(
 _TIME_BUDGET_S = flags.DEFINE_float(
   'time_budget_s',
   math.inf,
-  'Seconds of training, after compiling, after which to save and stop.',
-  lower_bound=0,
+  'Seconds of training, without compiling, after which to save and stop.',
 )
 _EXPERIMENT = config.LanguageExperiment
 flag_lib.define_experiment(config.FLAGS, kind=_EXPERIMENT)
@@ -35,10 +34,8 @@ def main() -> None:
   experiment = _EXPERIMENT(
     **flag_lib.experiment_values(config.FLAGS, _EXPERIMENT)
   )
-  for architecture, names in config.FIELDS_OF.items():
-    for name in names if architecture != experiment.architecture else ():
-      if flags.FLAGS[name].present:
-        raise ValueError(f'--{name} is for --architecture={architecture}.')
+  given = (name for name in config.FLAGS if flags.FLAGS[name].present)
+  config.check_fields(experiment.architecture, given)
   run.train(experiment, _WORKDIR.value, _TIME_BUDGET_S.value)
 
 

@@ -57,12 +57,13 @@ def _make_cells(name, preset, *unused):
 
 
 def _look_up_models(name, workdir, results, models, *unused, **unused_too):
-  assert {*models} <= language_presets.PRESETS[name].models.keys()
+  assert {*(models or ())} <= language_presets.PRESETS[name].models.keys()
 
 
 # Where each command's work begins, and what is made of its flags all the same.
 _WORK = {
   'analyze': ('experiments.analysis.analyze', None),
+  'compare': ('experiments.sweeps.comparison.compare', None),
   'convert': ('experiments.formal.automata.convert', automata.convert),
   'compile': ('experiments.formal.compiled.compile_task', _make),
   'describe': ('experiments.formal.describe.describe', _make_task),
@@ -214,9 +215,8 @@ def test_snippets_define_what_they_name(tmp_path):
       if step.language == 'python':
         path = tmp_path / f'{name.replace("/", "_")}_{number}.py'
         path.write_text(step.text)
-  subprocess.run(
-    ['ruff', 'check', '--isolated', '--select=F', str(tmp_path)], check=True
-  )
+  ruff = [sys.executable, '-m', 'ruff', 'check', '--isolated', '--select=F']
+  subprocess.run([*ruff, str(tmp_path)], check=True)
 
 
 @pytest.mark.parametrize('name', pages.NAMES)
@@ -283,6 +283,8 @@ _SHORTER = {
   '-m launch.evaluate *--output_dir=*': '--range_test_batch_size=16',
   '-m launch.sweep --preset=table1*': '--tasks=d_2 --models=rnn --seeds=0'
   ' --learning_rates=1e-4 --training_steps=2',
+  '-m launch.sweep --regex=*--workdir=runs/own': '--training_steps=20'
+  ' --max_range_test_length=60 --range_test_batch_size=16 --seeds=0',
   '-m launch.sweep_lm *=tiny --data*': '--models=regular_gpt_4_2'
   ' --training_steps=20 --warmup_steps=5',
   '-m launch.train_lm *--workdir=runs/lm': _TINY_LM,

@@ -3,6 +3,8 @@
 from experiments.analysis import attention, clusters, receptive_field
 from experiments.analysis import subject as subject_lib
 from experiments.engine import workdir as workdir_lib
+from experiments.formal import config as formal_config
+from experiments.language import config as language_config
 
 NAMES = ('clusters', 'receptive_field', 'attention')
 
@@ -33,17 +35,23 @@ def analyze(
   """
   if (name == 'attention') != (string is not None):
     raise ValueError('--string is for --analysis=attention, which needs it.')
-  if workdir_lib.holds_language_model(workdir):
+  search = clusters.Search(num_strings, max_clusters)
+  clusters.check(search, length)
+  held = workdir_lib.load(
+    workdir, formal_config.Experiment, language_config.LanguageExperiment
+  )
+  if isinstance(held.experiment, language_config.LanguageExperiment):
     if name != 'receptive_field':
       raise ValueError(
         f'{workdir} holds a language model; of these there is receptive_field.'
       )
     if task_module:
       raise ValueError(f'--task_module is not for {workdir}, a language model.')
-    receptive_field.analyze_language_model(workdir, num_strings, length)
+    receptive_field.analyze_language_model(
+      held.experiment, workdir, num_strings, length
+    )
     return
-  subject = subject_lib.load(workdir, task_module)
-  search = clusters.Search(num_strings, max_clusters)
+  subject = subject_lib.load(workdir, held, task_module)
   if name == 'clusters':
     clusters.analyze(subject, workdir, search, length)
   elif name == 'receptive_field':

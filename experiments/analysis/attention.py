@@ -20,7 +20,7 @@ _MAX_DRAWN = 64
 _MAX_R_DRAWN = 20.0
 
 
-class Blame(NamedTuple):
+class FirstWrong(NamedTuple):
   """Where an answer goes wrong.
 
   Attributes:
@@ -36,7 +36,7 @@ class Blame(NamedTuple):
   node: int | None
 
 
-def find_blame(is_wrong: list[np.ndarray], chunk_size: int) -> Blame:
+def find_first_wrong(is_wrong: list[np.ndarray], chunk_size: int) -> FirstWrong:
   """Follows wrong nodes down from the root as far as they go.
 
   Args:
@@ -45,7 +45,7 @@ def find_blame(is_wrong: list[np.ndarray], chunk_size: int) -> Blame:
   """
   level, wrong = len(is_wrong) - 1, [0]
   if not is_wrong[level][0]:
-    return Blame(is_wrong, None, None)
+    return FirstWrong(is_wrong, None, None)
   while level:
     below = is_wrong[level - 1]
     # Numbered from the end, the children of i are C i to C i + C - 1.
@@ -57,7 +57,7 @@ def find_blame(is_wrong: list[np.ndarray], chunk_size: int) -> Blame:
     if not children:
       break
     level, wrong = level - 1, children
-  return Blame(is_wrong, level, wrong[0])
+  return FirstWrong(is_wrong, level, wrong[0])
 
 
 def analyze(
@@ -99,17 +99,17 @@ def analyze(
     clusters_lib.nearest(nodes.clusters.centers, x[0]) for x in trace.outputs
   ]
   spans = tree.spans(len(tokens_T), chunk_size)
-  answer, right, blame = int(trace.logits[0].argmax()), None, None
+  answer, right, first_wrong = int(trace.logits[0].argmax()), None, None
   if subject.machine is not None:
     transitions, start, classes = subject.machine
     maps = tree.true_maps(transitions, tokens_T[None], chunk_size)
     right = int(classes[maps[-1][0, -1, start]])
     found = [nodes.maps[nodes.map_of_cluster[label]] for label in labels]
     is_wrong = [(f != m[0]).any(-1) for f, m in zip(found, maps, strict=True)]
-    blame = find_blame(is_wrong, chunk_size)
+    first_wrong = find_first_wrong(is_wrong, chunk_size)
   r_HxC = np.asarray(subject.params['params']['block_0']['position_bias'])
   weights_LxHxC = np.stack([w[0].mean(0) for w in trace.attention])
-  verdict = _verdict(answer, right, blame, spans)
+  verdict = _verdict(answer, right, first_wrong, spans)
   print(f'attention on {subject.name}, string {string}')
   print('r by head (a line) and distance 0, 1, ... (a column):')
   for row in r_HxC:
@@ -121,10 +121,10 @@ def analyze(
     'right_answer': right,
     'verdict': verdict,
     'first_wrong': None
-    if blame is None or blame.level is None
+    if first_wrong is None or first_wrong.level is None
     else {
-      'level': blame.level,
-      'positions': spans[blame.level][blame.node].tolist(),
+      'level': first_wrong.level,
+      'positions': spans[first_wrong.level][first_wrong.node].tolist(),
     },
     'r': r_HxC.tolist(),
     'mean_weights': weights_LxHxC.tolist(),
@@ -136,7 +136,7 @@ def analyze(
     arrays[f'weights_{level}'] = weights[0]
     arrays[f'cluster_{level}'] = label
   figure = _picture(
-    subject, tokens_T, trace, labels, spans, nodes, blame, r_HxC
+    subject, tokens_T, trace, labels, spans, nodes, first_wrong, r_HxC
   )
   title = f'{subject.name}: answer {answer}. {verdict}'
   figure.suptitle(textwrap.fill(title, int(8 * figure.get_figwidth())))
@@ -145,28 +145,28 @@ def analyze(
   )
 
 
-def _verdict(answer, right, blame, spans) -> str:
+def _verdict(answer, right, first_wrong, spans) -> str:
   """Returns a sentence about an answer."""
   if right is None:
     return 'No automaton of the task is known to compare with.'
-  if blame.level is not None:
-    first, after = spans[blame.level][blame.node]
-    where = f'level {blame.level}, positions {first} to {after - 1}'
+  if first_wrong.level is not None:
+    first, after = spans[first_wrong.level][first_wrong.node]
+    where = f'level {first_wrong.level}, positions {first} to {after - 1}'
     if answer == right:
       return f'Right, although wrong nodes lead to the root, from {where} on.'
-    parts = ', whose parts are right' if blame.level else ''
+    parts = ', whose parts are right' if first_wrong.level else ''
     return f'Wrong, {right} is right. It first goes wrong at {where}{parts}.'
   if answer != right:
     return f'Wrong, {right} is right; the root is its true transition.'
-  num_wrong = sum(int(wrong.sum()) for wrong in blame.is_wrong)
+  num_wrong = sum(int(wrong.sum()) for wrong in first_wrong.is_wrong)
   if num_wrong:
-    number = sum(map(len, blame.is_wrong))
+    number = sum(map(len, first_wrong.is_wrong))
     return f'Right, with a wrong transition at {num_wrong} of {number} nodes.'
   return 'Right, and every node is its true transition.'
 
 
 def _picture(
-  subject, tokens_T, trace, labels, spans, nodes, blame, r_HxC
+  subject, tokens_T, trace, labels, spans, nodes, first_wrong, r_HxC
 ) -> figure_lib.Figure:
   """Returns r, the mean weights, and the tree."""
   num_symbols, num_levels = min(len(tokens_T), _MAX_DRAWN), len(labels)
@@ -180,7 +180,7 @@ def _picture(
   r_axes, weight_axes = above.subplots(1, 2, width_ratios=(1, num_levels))
   _draw_matrices(above, r_axes, weight_axes, r_HxC, trace.attention)
   axes = below.subplots()
-  _draw_tree(axes, subject, tokens_T, trace, labels, spans, nodes, blame)
+  _draw_tree(axes, subject, tokens_T, trace, labels, spans, nodes, first_wrong)
   return figure
 
 
@@ -232,7 +232,7 @@ def _draw_matrices(figure, r_axes, weight_axes, r_HxC, attention) -> None:
 
 
 def _draw_tree(
-  axes, subject, tokens_T, trace, labels, spans, nodes, blame
+  axes, subject, tokens_T, trace, labels, spans, nodes, first_wrong
 ) -> None:
   """Draws nodes where their spans end, and lines as wide as the weights."""
   chunk_size = subject.config.chunk_size
@@ -275,10 +275,10 @@ def _draw_tree(
       label=name,
       **pictures.style(kind),
     )
-  if blame is not None:
+  if first_wrong is not None:
     wrong = [
       (spans[level][node][1] - 1, level + 1)
-      for level, is_wrong_n in enumerate(blame.is_wrong)
+      for level, is_wrong_n in enumerate(first_wrong.is_wrong)
       for node in np.flatnonzero(is_wrong_n)
     ]
     if wrong:
@@ -291,10 +291,10 @@ def _draw_tree(
         zorder=4,
         label='not its true transition',
       )
-    if blame.level is not None:
+    if first_wrong.level is not None:
       axes.scatter(
-        spans[blame.level][blame.node][1] - 1,
-        blame.level + 1,
+        spans[first_wrong.level][first_wrong.node][1] - 1,
+        first_wrong.level + 1,
         s=420,
         marker='o',
         facecolors='none',

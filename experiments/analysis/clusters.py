@@ -17,8 +17,7 @@ from sklearn import decomposition, metrics
 
 from experiments.analysis import outputs
 from experiments.analysis import subject as subject_lib
-from experiments.engine import pictures, progress
-from experiments.formal import report
+from experiments.engine import options, parameters, pictures, progress, tables
 from regulargpt_jax.analysis import clusters, tree
 
 # Outputs that the clusters are found from, and that are drawn.
@@ -75,6 +74,21 @@ class Search(NamedTuple):
   max_clusters: int
 
 
+def check(search: Search, length: int) -> None:
+  """Checks what is asked for, before anything is read.
+
+  Args:
+    search: How to look.
+    length: Of the strings.
+
+  Raises:
+    ValueError: If a number is out of bounds.
+  """
+  parameters.check_bounds('num_strings', search.num_strings, 1, options.MAX_INT)
+  parameters.check_bounds('max_clusters', search.max_clusters, 2, 2**10)
+  parameters.check_bounds('length', length, 1, 2**24)
+
+
 def find(
   subject: subject_lib.Subject,
   search: Search,
@@ -91,9 +105,6 @@ def find(
     ValueError: If there are too few strings, or they are too short.
   """
   chunk_size = subject.config.chunk_size
-  for name, least in (('num_strings', 1), ('max_clusters', 2)):
-    if (value := getattr(search, name)) < least:
-      raise ValueError(f'{name} must be at least {least}, got {value}.')
   longest = max(lengths, default=0)
   if longest <= chunk_size**2:
     raise ValueError(
@@ -103,7 +114,7 @@ def find(
     )
   subject_lib.check_fits(subject, search.num_strings * len(lengths), longest)
   tokens = np.concatenate(
-    [x for x, _ in subject_lib.sample(subject, search.num_strings, lengths)]
+    list(subject_lib.sample(subject, search.num_strings, lengths))
   )
   with progress.timed(f'Running the model on {len(tokens)} strings'):
     trace = tree.trace(subject.config, subject.params, tokens)
@@ -199,7 +210,7 @@ def analyze(
       ('true transitions that occur', len(nodes.maps)),
       ('adjusted Rand index', index),
     ]
-  print(report.named_values(f'clusters of outputs on {subject.name}', rows))
+  print(tables.named_values(f'clusters of outputs on {subject.name}', rows))
   if number == search.max_clusters:
     print('As many as were looked for: try a larger --max_clusters.')
   arrays = {

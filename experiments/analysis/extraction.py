@@ -7,8 +7,9 @@ import numpy as np
 
 from experiments.analysis import clusters, outputs
 from experiments.analysis import subject as subject_lib
-from experiments.engine import files, progress
-from experiments.formal import report
+from experiments.engine import files, parameters, progress, tables
+from experiments.engine import workdir as workdir_lib
+from experiments.formal import config as config_lib
 from regulargpt_jax import model
 from regulargpt_jax.analysis import clusters as clusters_lib
 from regulargpt_jax.analysis import extraction, tree
@@ -54,15 +55,19 @@ def extract(
       model's clusters do not compose.
     OSError: If there is no good checkpoint, or a file cannot be written.
   """
-  if max_test_length < 1:
-    raise ValueError(
-      f'max_test_length must be positive, got {max_test_length}.'
-    )
-  subject = subject_lib.load(workdir, task_module)
+  search = clusters.Search(num_strings, max_clusters)
+  clusters.check(search, length)
+  for what, longest in (
+    ('length', length),  # All lengths to it, so fewer than of an analysis.
+    ('max_test_length', max_test_length),
+  ):
+    parameters.check_bounds(what, longest, 1, 2**16)
+  held = workdir_lib.load(workdir, config_lib.Experiment)
+  subject = subject_lib.load(workdir, held, task_module)
   subject_lib.check_fits(subject, num_strings, max_test_length)
   nodes = clusters.find(
     subject,
-    clusters.Search(num_strings, max_clusters),
+    search,
     range(1, length + 1),
   )
   # Symbols that the task never samples were never trained.
@@ -134,7 +139,7 @@ def extract(
   for ending, text in texts.items():
     files.write_atomically(path + ending, text)
   outputs.save_results(subject.experiment, workdir, 'extraction', results)
-  print(report.named_values(f'automaton of the model on {subject.name}', rows))
+  print(tables.named_values(f'automaton of the model on {subject.name}', rows))
   print(texts['.json'] + texts['.dot'], end='')
   print('automaton: ' + ', '.join(path + ending for ending in texts))
   for problem in left_undone:
@@ -190,7 +195,7 @@ def _agreement(
   lengths = range(1, max_length + 1)
   num_alike = 0
   with progress.timed(f'Comparing with the model on lengths 1..{max_length}'):
-    for tokens, _ in subject_lib.sample(subject, num_strings, lengths):
+    for tokens in subject_lib.sample(subject, num_strings, lengths):
       state_B = np.full(num_strings, start)
       for token_B in tokens.T:
         after_B = transitions[state_B, symbol_V[token_B]]

@@ -1,19 +1,19 @@
 """What every analysis leaves in the workdir: JSON, arrays, and a picture."""
 
-import dataclasses
 import io
-import json
 import os
 from typing import Any
 
 from matplotlib import figure as figure_lib
 import numpy as np
 
-from experiments.engine import environment, files, pictures
+from experiments.engine import experiment as experiment_lib
+from experiments.engine import files, pictures
+from experiments.engine import results as results_lib
 
 
 def save(
-  experiment: Any,
+  experiment: experiment_lib.BaseExperiment,
   workdir: str,
   name: str,
   results: dict[str, Any],
@@ -23,7 +23,7 @@ def save(
   """Writes `name`.json, .npz and .png, and says where the picture is.
 
   Args:
-    experiment: What was trained, a dataclass.
+    experiment: What was trained.
     workdir: Its folder.
     name: Of the analysis.
     results: What is to be read: numbers and lists of them.
@@ -41,17 +41,11 @@ def save(
 
 
 def save_results(
-  experiment: Any,
+  experiment: experiment_lib.BaseExperiment,
   workdir: str,
   name: str,
   results: dict[str, Any],
 ) -> None:
   """Writes `name`.json, with what the results depend on."""
-  contents = {
-    **results,
-    'experiment': dataclasses.asdict(experiment),
-    'environment': environment.current(),
-  }
-  path = os.path.join(workdir, name)
-  text = json.dumps(contents, indent=2, ensure_ascii=False) + '\n'
-  files.write_atomically(path + '.json', text)
+  contents = {**results, **results_lib.origin(experiment)}
+  results_lib.save_json(os.path.join(workdir, f'{name}.json'), contents)

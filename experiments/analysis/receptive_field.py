@@ -7,8 +7,8 @@ import numpy as np
 
 from experiments.analysis import outputs
 from experiments.analysis import subject as subject_lib
-from experiments.engine import estimates, pictures, progress
-from experiments.formal import report
+from experiments.engine import estimates, pictures, progress, tables
+from experiments.language import config as language_config
 from regulargpt_jax import model
 from regulargpt_jax.analysis import receptive_field
 
@@ -33,9 +33,9 @@ def analyze(
     ValueError: If there are too few strings, or they are too short, or no
       answer depends on any symbol.
   """
-  _check(num_strings, length)
+  _check(length)
   subject_lib.check_fits(subject, num_strings, length)
-  tokens, _ = next(subject_lib.sample(subject, num_strings, [length]))
+  tokens = next(subject_lib.sample(subject, num_strings, [length]))
   module = model.RegularGPT(subject.config)
   answer_B = module.apply(subject.params, tokens).argmax(-1)
   _analyze(
@@ -49,13 +49,19 @@ def analyze(
   )
 
 
-def analyze_language_model(workdir: str, num_strings: int, length: int) -> None:
+def analyze_language_model(
+  experiment: language_config.LanguageExperiment,
+  workdir: str,
+  num_strings: int,
+  length: int,
+) -> None:
   """As `analyze`, for what a language model predicts in its test split.
 
   What is differentiated is the log-odds of the token that does come next.
 
   Args:
-    workdir: Of the language model.
+    experiment: What was trained.
+    workdir: Its folder.
     num_strings: How many sequences of the test split to read.
     length: Of the sequences.
 
@@ -65,13 +71,11 @@ def analyze_language_model(workdir: str, num_strings: int, length: int) -> None:
     OSError: If there is no good checkpoint, or no text.
   """
   # These need the extra `text`, and nothing else here does.
-  from experiments.language import config as language_config
   from experiments.language import run
   from experiments.text import loading
 
-  _check(num_strings, length)
-  trained = run.load(workdir)
-  experiment, text = trained.experiment, run.text_of(trained.experiment)
+  _check(length)
+  text = run.text_of(experiment)
   estimates.check(
     f'The embeddings of {num_strings:,} strings of {length:,} tokens',
     num_strings * length * experiment.embedding_dim * estimates.FLOAT_BYTES,
@@ -81,6 +85,7 @@ def analyze_language_model(workdir: str, num_strings: int, length: int) -> None:
   (tokens,) = loading.evaluation_batches(
     text.streams['test'], length, length, num_strings, num_strings
   )
+  trained = run.load(workdir, experiment)
   in_float32 = dataclasses.replace(experiment, precision='float32')
   _analyze(
     language_config.make_model(in_float32),
@@ -93,9 +98,7 @@ def analyze_language_model(workdir: str, num_strings: int, length: int) -> None:
   )
 
 
-def _check(num_strings: int, length: int) -> None:
-  if num_strings < 1:
-    raise ValueError(f'num_strings must be at least 1, got {num_strings}.')
+def _check(length: int) -> None:
   if length < 2:
     raise ValueError(f'Strings must have at least 2 symbols, got {length}.')
 
@@ -139,7 +142,7 @@ def _analyze(
     ('most recent positions with half', results['positions_for_half']),
     ('with nine tenths', results['positions_for_nine_tenths']),
   ]
-  print(report.named_values(f'receptive field of {name}', rows))
+  print(tables.named_values(f'receptive field of {name}', rows))
   figure = _picture(name, mean_T, low_T, high_T)
   arrays = {'cumulative': share_BxT, 'tokens': tokens_BxT[has_gradient_B]}
   outputs.save(experiment, workdir, 'receptive_field', results, arrays, figure)

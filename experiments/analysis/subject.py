@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.engine import estimates
+from experiments.engine import workdir as workdir_lib
+from experiments.formal import builders, data, models, run
 from experiments.formal import config as config_lib
-from experiments.formal import data, run
 from regulargpt_jax import config as regular_gpt_config
 from regulargpt_jax.construction import minimization
 from tasks import task as task_lib
@@ -43,33 +44,51 @@ class Subject(NamedTuple):
   name: str
 
 
-def load(workdir: str, task_module: str = '') -> Subject:
+def load(
+  workdir: str, held: workdir_lib.Held, task_module: str = ''
+) -> Subject:
   """Reads the newest checkpoint of a workdir.
 
   Args:
     workdir: The folder.
+    held: What it holds.
     task_module: See `run.load_experiment`.
 
   Raises:
     ValueError: As `run.load`, or if it holds another kind of model.
     OSError: If it has no good checkpoint.
   """
-  experiment = run.load_experiment(workdir, task_module)
-  if experiment.architecture != 'regular_gpt':
+  experiment = held.experiment
+  if experiment.architecture != 'regular_gpt' or experiment.model_module:
     raise ValueError(
-      f'{workdir} holds a model of architecture {experiment.architecture};'
+      f'{workdir} holds a model {config_lib.model_title(experiment)};'
       ' this needs regular_gpt.'
     )
-  return make(*run.load(workdir, task_module), where=workdir)
-
-
-def make(experiment, task, model, params, where: str) -> Subject:
-  """Returns the subject of what `run.load` gives."""
+  run.check_module('task', experiment, workdir, task_module)
+  task, model = builders.make_task_and_model(experiment)
   if model.config is None:
     raise ValueError(
-      f'The model in {where} reads more than its input; this needs a task with'
-      ' a single output, without computation tokens or autoregression.'
+      f'The model in {workdir} reads more than its input; this needs a task'
+      ' with a single output, without computation tokens or autoregression.'
     )
+  params = run.load_params(workdir, held, model)
+  return make(experiment, task, model, params)
+
+
+def make(
+  experiment: config_lib.Experiment,
+  task: task_lib.GeneralizationTask,
+  model: models.Model,
+  params: chex.ArrayTree,
+) -> Subject:
+  """Returns the subject that a trained model is.
+
+  Args:
+    experiment: What it was trained for.
+    task: Its task.
+    model: A RegularGPT that reads its input alone.
+    params: Its parameters, [R, ...], of which the first run's count.
+  """
   symbols = [str(symbol) for symbol in range(task.input_size)]
   if isinstance(task, task_lib.TokenTask):
     symbols = list(task.input_symbols)
@@ -116,25 +135,12 @@ def check_fits(subject: Subject, num_strings: int, longest: int) -> None:
 
 def sample(
   subject: Subject, num_strings: int, lengths: Sequence[int]
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-  """Yields, for each length, strings of the task and the right answers.
-
-  Strings [B, T] are right-aligned in the width that the longest need; a task
-  may have other numbers of symbols than the lengths asked for. Answers [B].
-  """
-  task, seed = subject.task, subject.experiment.seed
-  width = max(data.input_length(task, length) for length in lengths)
-  source = data.make_source(task, num_strings, [width])
-  batch = jax.jit(source.batch, static_argnums=2)
-  steps = ((length, length) for length in lengths)
-  for length, (_, host_data) in zip(
-    lengths, source.stream([seed], steps), strict=True
+) -> Iterator[np.ndarray]:
+  """Yields strings of the task for each length, as `data.samples`, [B, T]."""
+  for tokens, _ in data.samples(
+    subject.task, num_strings, lengths, subject.experiment.seed
   ):
-    if source.run_axis is not None:
-      host_data = jax.tree.map(lambda x: x[0], host_data)
-    rng = jax.random.fold_in(jax.random.key(seed), length)
-    tokens, target = batch(rng, host_data, width)
-    yield np.asarray(tokens), np.asarray(target).argmax(-1)
+    yield tokens
 
 
 def parse(subject: Subject, string: str) -> np.ndarray:

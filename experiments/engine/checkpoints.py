@@ -18,11 +18,13 @@ import chex
 import jax
 import orbax.checkpoint as ocp
 
-from experiments.engine import devices, files, json_reading, progress
+from experiments.engine import devices, errors, files, json_reading, progress
 
 _MAX_TO_KEEP = 3
 # How Orbax marks a folder that it is still writing.
 _UNFINISHED = '.orbax-checkpoint-tmp'
+# How a checkpoint's list is called, behind its step.
+_LIST = '.sha256.json'
 _NONE = -1  # In place of a step.
 
 
@@ -67,7 +69,7 @@ class Checkpoints:
     except Exception as error:  # Orbax and tensorstore raise many kinds.
       self._remove_unfinished()
       raise OSError(
-        f'Cannot save step {step} in {self._folder}: {files.first_line(error)}'
+        f'Cannot save step {step} in {self._folder}: {errors.first_line(error)}'
       ) from error
 
   def _remove_unfinished(self) -> None:
@@ -183,7 +185,7 @@ class Checkpoints:
     except Exception as error:  # Of many kinds; the files are as written.
       raise OSError(
         f'Checkpoint {step} in {self._folder} does not fit the experiment:'
-        f' {files.first_line(error)}'
+        f' {errors.first_line(error)}'
       ) from error
 
   def close(self) -> None:
@@ -191,7 +193,7 @@ class Checkpoints:
     self._manager.close()
 
   def _list_path(self, step: int) -> str:
-    return os.path.join(self._folder, f'{step}.sha256.json')
+    return os.path.join(self._folder, f'{step}{_LIST}')
 
   def _checksums(self, step: int) -> dict[str, str]:
     folder = os.path.join(self._folder, str(step))
@@ -210,7 +212,7 @@ class Checkpoints:
         return 'its list of checksums is damaged'
       found = self._checksums(step)
     except (OSError, ValueError) as error:
-      return files.first_line(error)
+      return errors.first_line(error)
     for name in sorted(expected.keys() | found.keys()):
       if name not in found:
         return f'{name} is missing'
@@ -219,14 +221,22 @@ class Checkpoints:
     return None
 
   def _remove_lists_without_checkpoint(self) -> None:
-    kept = {f'{step}.sha256.json' for step in self._manager.all_steps()}
+    kept = {f'{step}{_LIST}' for step in self._manager.all_steps()}
     for name in files.names(self._folder):
-      if name.endswith('.sha256.json') and name not in kept:
+      if name.endswith(_LIST) and name not in kept:
         files.remove(os.path.join(self._folder, name))
 
 
 def _folder(workdir: str) -> str:
   return os.path.join(files.absolute(workdir), 'checkpoints')
+
+
+def has_any(workdir: str) -> bool:
+  """Whether a checkpoint was finished, good or damaged since."""
+  folder = _folder(workdir)
+  if not files.is_folder(folder):
+    return False
+  return any(name.endswith(_LIST) for name in files.names(folder))
 
 
 def load(

@@ -13,16 +13,6 @@ _FILE = 'wall_time.json'
 _MAX_SECONDS = 1e9
 
 
-def check_limit(name: str, limit_s: float) -> None:
-  """Checks a limit of time that a user gave.
-
-  Raises:
-    ValueError: If it is negative, or no number.
-  """
-  if not limit_s >= 0:
-    raise ValueError(f'{name} must be at least 0, got {limit_s}.')
-
-
 @contextlib.contextmanager
 def running(folder: str) -> Iterator[None]:
   """Adds the seconds of the block to those before; a kill loses its own.

@@ -22,6 +22,8 @@ import jax
 from jax.experimental import multihost_utils
 import numpy as np
 
+from experiments.engine import errors, parameters
+
 P = jax.sharding.PartitionSpec
 _T = TypeVar('_T')
 
@@ -40,6 +42,7 @@ LOST = (
   'Stopped, most likely since another process did. Start all of them again with'
   ' the same command to go on.'
 )
+_MAX_PROCESSES = 2**20
 # Functions that native code calls.
 _kept_alive: list[Any] = []
 # Bytes of an error's text that processes tell each other.
@@ -70,6 +73,12 @@ def join(
       'coordinator_address must be a host and a port, as 10.0.0.1:1234, got'
       f' {address!r}.'
     )
+  for name, value, least in (
+    ('num_processes', num_processes, 1),
+    ('process_id', process_id, 0),
+  ):
+    if value is not None:
+      parameters.check_bounds(name, value, least, _MAX_PROCESSES)
   _say_so_when_aborted()
   print('Waiting for the other processes ...', file=sys.stderr, flush=True)
   # JAX would end the process too, but with a page of its own.
@@ -86,7 +95,7 @@ def join(
       shutdown_timeout_seconds=_SHUTDOWN_TIMEOUT_S,
     )
   except (ValueError, RuntimeError) as error:
-    line = (str(error) or type(error).__name__).splitlines()[0]
+    line = errors.first_line(error)
     raise ValueError(
       f'Cannot join the other processes: {line} {_HOW_TO_JOIN}'
     ) from error

@@ -12,8 +12,9 @@ import pathlib
 import chex
 import jax
 
-# Bytes of a number of the computation, at least.
+# Bytes of a number of the computation, at least, and of a token.
 FLOAT_BYTES = 4
+TOKEN_BYTES = 4
 
 # Where a container's limit stands, by version of cgroups.
 _CGROUPS = (
@@ -77,9 +78,28 @@ def check(what: str, num_bytes: float, fewer: str, room: float = 0) -> None:
     )
 
 
-def check_program(
-  what: str, program: jax.stages.Compiled, fewer: str = 'batch or model'
+def check_state(
+  state: chex.ArrayTree, num_gradients: int, fewer: str, of: str = ''
 ) -> None:
+  """Checks that what a step has beside its batch fits into a device.
+
+  Args:
+    state: Of `optimization.State`, or what has its arrays' shapes.
+    num_gradients: How many of the parameters' size there are at once.
+    fewer: As of `check`.
+    of: Whose, as ' of 3 runs'.
+
+  Raises:
+    ValueError: If it does not.
+  """
+  check(
+    f'The parameters{of}, their gradients and the state of Adam',
+    of_arrays(state) + num_gradients * of_arrays(state.params),
+    fewer,
+  )
+
+
+def check_program(what: str, program: jax.stages.Compiled, fewer: str) -> None:
   """Checks that what a compiled program works on fits into a device.
 
   Args:

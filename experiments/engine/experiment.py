@@ -1,7 +1,8 @@
 """What every experiment says, whatever it trains and on what."""
 
+from collections.abc import Mapping, Sequence
 import dataclasses
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from experiments.engine import options
 
@@ -14,7 +15,15 @@ class BaseExperiment:
   """The fields that all experiments share.
 
   The help text of each field is its documentation.
+
+  Attributes:
+    evaluated_by: The command that tests what was trained.
+    other_kinds: What else a folder may hold, by a field that this kind of
+      experiment has not.
   """
+
+  evaluated_by: ClassVar[str] = ''
+  other_kinds: ClassVar[Mapping[str, str]] = {}
 
   chunk_size: int = options.option(
     2, 'Window width C of RegularGPT.', minimum=2, maximum=2**16
@@ -78,6 +87,10 @@ class BaseExperiment:
     """The one run that an experiment is."""
     return self.learning_rate, self.seed, self.model_init_seed
 
+  def runs(self, given: Sequence[Run] | None = None) -> list[Run]:
+    """Returns runs that train together; by default its own alone."""
+    return list(given or [self.run])
+
   def steps_depend_on_their_number(self) -> bool:
     """Whether a step is another where more steps are to come."""
     return self.schedule != 'constant'
@@ -89,26 +102,23 @@ class BaseExperiment:
 
 
 def differences(
-  found: BaseExperiment,
-  wanted: BaseExperiment,
-  there: str = ' there',
-  here: str = 'here',
+  found: BaseExperiment, wanted: BaseExperiment, where: str = 'here'
 ) -> dict[str, str]:
   """Returns in what a found experiment differs, and so its result.
 
   Args:
     found: As it is stored.
     wanted: As it should be.
-    there: Stands in the texts behind what was found.
-    here: Stands behind what is wanted.
+    where: Where that stands, for the texts.
 
   Returns:
-    By the field's name, what a message says of it.
+    By the field's name, what a message says of it, as `training_steps 1000
+    (here: 100000)`.
   """
   return {
     field.name: field.metadata.get('if_other')
-    or f'{field.name}={getattr(found, field.name)!r}{there},'
-    f' {getattr(wanted, field.name)!r} {here}'
+    or f'{field.name} {getattr(found, field.name)!r}'
+    f' ({where}: {getattr(wanted, field.name)!r})'
     for field in dataclasses.fields(found)
     if not field.metadata.get('may_change')
     and getattr(found, field.name) != getattr(wanted, field.name)

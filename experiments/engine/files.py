@@ -19,6 +19,8 @@ from typing import BinaryIO
 from etils import epath
 import fsspec
 
+from experiments.engine import errors
+
 _BUCKETS = 'gs://'
 
 
@@ -77,6 +79,10 @@ def _epath(path: str) -> epath.Path:
   return epath.Path(absolute(path))
 
 
+class _NamedError(OSError):
+  """Says what cannot be done, and with what."""
+
+
 @contextlib.contextmanager
 def _named(doing: str, path: str) -> Iterator[None]:
   """Makes errors of buckets, of many kinds and lines, an OSError of one."""
@@ -85,7 +91,9 @@ def _named(doing: str, path: str) -> Iterator[None]:
   except Exception as error:
     if isinstance(error, FileNotFoundError) or not in_bucket(path):
       raise
-    raise OSError(f'Cannot {doing} {path}: {first_line(error)}') from error
+    raise _NamedError(
+      f'Cannot {doing} {path}: {errors.first_line(error)}'
+    ) from error
 
 
 @contextlib.contextmanager
@@ -94,18 +102,13 @@ def named_errors(path: str) -> Iterator[None]:
   try:
     with _named('write', path):
       yield
+  except _NamedError:
+    raise
   except OSError as error:
-    if str(error).startswith('Cannot '):
-      raise
-    reason = error.strerror or first_line(error)
+    reason = error.strerror or errors.first_line(error)
     if in_bucket(path) and isinstance(error, FileNotFoundError):
       reason = 'there is no such bucket'
-    raise OSError(f'Cannot write {path}: {reason}.') from error
-
-
-def first_line(error: Exception) -> str:
-  """Returns the first line of what an error says, or its name."""
-  return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+    raise _NamedError(f'Cannot write {path}: {reason}.') from error
 
 
 def _system(path: str) -> tuple[fsspec.AbstractFileSystem, str]:

@@ -9,7 +9,8 @@ from experiments.engine import files
 # None of our files comes near these. What is nested deeper exhausts the stack
 # of whoever walks through it; greater integers overflow sooner or later.
 _MAX_DEPTH = 64
-_MAX_BYTES = 2**28
+# An automaton of two million transitions, the most allowed, takes half of it.
+_MAX_BYTES = 2**27
 _MAX_DIGITS = 18
 
 

@@ -14,16 +14,8 @@ import jax
 import numpy as np
 import tqdm
 
-from experiments.engine import (
-  checkpoints as checkpoints_lib,
-)
-from experiments.engine import (
-  clock,
-  devices,
-  optimization,
-  progress,
-  stopping,
-)
+from experiments.engine import checkpoints as checkpoints_lib
+from experiments.engine import clock, devices, optimization, progress, stopping
 from experiments.engine import experiment as experiment_lib
 from experiments.engine import metrics as metrics_lib
 

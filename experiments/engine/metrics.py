@@ -5,6 +5,7 @@ import json
 import math
 import os
 import time
+import types
 from typing import Any
 
 from tensorboardX import event_file_writer, record_writer, summary
@@ -17,14 +18,10 @@ METRICS_FILE = 'metrics.jsonl'
 _BUCKET_INTERVAL_S = 10.0
 
 
-class _Factory:
-  """How tensorboardX opens files in a bucket."""
-
-  def open(self, path: str):
-    return files.appending(path)
-
-
-record_writer.register_writer_factory('gs', _Factory())
+# How tensorboardX opens files in a bucket.
+record_writer.register_writer_factory(
+  'gs', types.SimpleNamespace(open=files.appending)
+)
 
 
 class Metrics:

@@ -4,9 +4,11 @@ import dataclasses
 import reprlib
 from typing import Any
 
+from experiments.engine import parameters
+
 # Of whole numbers that have no maximum of their own: steps and sizes are int32
 # in JAX.
-_MAX_INT = 2**31 - 1
+MAX_INT = 2**31 - 1
 
 
 def option(default: Any, help_text: str, **metadata) -> Any:
@@ -51,25 +53,19 @@ def check(experiment: Any) -> None:
   """
   for field in dataclasses.fields(experiment):
     value = getattr(experiment, field.name)
-    shown = reprlib.repr(value)
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    if field.type is float and is_number and abs(value) <= _MAX_INT:
-      value = float(value)
+    parameters.check_type(field.name, value, field.type)
+    if field.type in (int, float):
+      value = field.type(value)
       object.__setattr__(experiment, field.name, value)
-    if not (is_number if field.type is int else isinstance(value, field.type)):
-      raise ValueError(
-        f'{field.name} must be of type {field.type.__name__}, got {shown}.'
-      )
-    minimum = field.metadata.get('minimum')
-    if minimum is not None and not value >= minimum:
-      raise ValueError(f'{field.name} must be at least {minimum}, got {shown}.')
-    maximum = field.metadata.get('maximum', _MAX_INT if is_number else None)
-    if maximum is not None and not value <= maximum:
-      raise ValueError(
-        f'{field.name} must be at most {maximum:,}, got {shown}.'
-      )
+    parameters.check_bounds(
+      field.name,
+      value,
+      field.metadata.get('minimum'),
+      field.metadata.get('maximum', MAX_INT if field.type is int else None),
+    )
     choices = field.metadata.get('choices')
     if choices and value not in choices:
       raise ValueError(
-        f'{field.name} must be one of {", ".join(choices)}, got {shown}.'
+        f'{field.name} must be one of {", ".join(choices)}, got'
+        f' {reprlib.repr(value)}.'
       )

@@ -1,11 +1,11 @@
-"""Parameters that users give as JSON, checked against what takes them."""
+"""Values that users give, checked: their types and their bounds."""
 
 from collections.abc import Callable, Mapping, Sequence
 import functools
 import inspect
-import math
 import numbers
 import reprlib
+import sys
 import types
 import typing
 from typing import Any
@@ -15,6 +15,7 @@ _NAMES = {
   int: 'a whole number',
   float: 'a finite number',
   str: 'text',
+  dict: 'a JSON object',
   types.NoneType: 'null',
 }
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -59,11 +60,37 @@ def check(
     ValueError: If one is of another type, or a number that is not finite.
   """
   for name, value in values.items():
-    kind = kinds.get(name, Any)
-    if not _fits(value, kind):
-      raise ValueError(
-        f'{where}: {name} must be {_named(kind)}, got {reprlib.repr(value)}.'
-      )
+    check_type(f'{where}: {name}', value, kinds.get(name, Any))
+
+
+def check_type(name: str, value: Any, kind: Any) -> None:
+  """Checks the type of one value, as `check`.
+
+  Raises:
+    ValueError: If it is another.
+  """
+  if not _fits(value, kind):
+    raise ValueError(
+      f'{name} must be {_named(kind)}, got {reprlib.repr(value)}.'
+    )
+
+
+def check_bounds(
+  name: str,
+  value: float,
+  minimum: float | None = None,
+  maximum: float | None = None,
+) -> None:
+  """Checks that a number is from a minimum to a maximum, both included.
+
+  Raises:
+    ValueError: If it is not.
+  """
+  shown = reprlib.repr(value)
+  if minimum is not None and not value >= minimum:
+    raise ValueError(f'{name} must be at least {minimum}, got {shown}.')
+  if maximum is not None and not value <= maximum:
+    raise ValueError(f'{name} must be at most {maximum:,}, got {shown}.')
 
 
 def _fits(value: Any, kind: Any) -> bool:
@@ -73,15 +100,15 @@ def _fits(value: Any, kind: Any) -> bool:
   if origin in (Sequence, list):
     is_list = isinstance(value, Sequence) and not isinstance(value, str)
     return is_list and all(_fits(item, arguments[0]) for item in value)
-  if kind in (bool, str, types.NoneType):
+  if kind in (bool, str, dict, types.NoneType):
     return isinstance(value, kind)
-  if kind in (int, float):
-    number = numbers.Integral if kind is int else numbers.Real
-    return (
-      isinstance(value, number)
-      and not isinstance(value, bool)
-      and -math.inf < value < math.inf
-    )
+  if isinstance(value, bool) and kind in (int, float):
+    return False
+  if kind is int:
+    return isinstance(value, numbers.Integral)
+  if kind is float:
+    is_number = isinstance(value, numbers.Real)
+    return is_number and abs(value) <= sys.float_info.max
   return True
 
 

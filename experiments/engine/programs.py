@@ -12,12 +12,13 @@ from experiments.engine import estimates, progress
 
 # Of XLA, by backend; measured in docs/performance.md. Without Triton's matrix
 # products compiling takes seconds in place of a minute; independent kernels may
-# run side by side.
+# run side by side. On a CPU the fusion emitters take half of the time.
 _COMPILER_OPTIONS = {
+  'cpu': {'xla_cpu_use_fusion_emitters': False},
   'gpu': {
     'xla_gpu_enable_triton_gemm': False,
     'xla_gpu_command_buffer_scheduling_mode': 'CONCURRENT',
-  }
+  },
 }
 
 
@@ -41,8 +42,31 @@ def known_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @functools.cache
-def _compiler_options() -> dict[str, Any]:
+def quick_options() -> dict[str, Any]:
+  """Returns XLA's options for many small programs."""
   return known_options(_COMPILER_OPTIONS.get(jax.default_backend(), {}))
+
+
+def compiled(
+  what: str,
+  lowered: jax.stages.Lowered,
+  fewer: str = 'batch or model',
+  options: Mapping[str, Any] | None = None,
+) -> jax.stages.Compiled:
+  """Compiles a program, which fits into a device.
+
+  Args:
+    what: The program, as 'the training'.
+    lowered: The program.
+    fewer: What to choose smaller, if it does not fit.
+    options: Of XLA.
+
+  Raises:
+    ValueError: If it does not fit, with the estimate.
+  """
+  program = lowered.compile(options)
+  estimates.check_program(what, program, fewer)
+  return program
 
 
 class Programs:
@@ -52,8 +76,9 @@ class Programs:
     """Initializes.
 
     Args:
-      what: Named in messages, as 'the training step'.
-      make: Returns the function for strings padded to a width.
+      what: Named in messages, with a place for the width, as 'the training of
+        strings of up to {} symbols'.
+      make: Returns the function of a width.
       **jit_options: Of `jax.jit`.
     """
     self._what = what
@@ -83,8 +108,7 @@ class Programs:
   def __call__(self, width: int, *args: Any) -> Any:
     """Runs the program of a width."""
     if width not in self._programs:
-      doing = f'Compiling {self._what} of strings of up to {width} symbols'
-      with progress.timed(doing):
+      with progress.timed(f'Compiling {self._what.format(width)}'):
         if width in self._compiling:
           self._programs[width] = self._compiling.pop(width).result()
         else:
@@ -95,8 +119,4 @@ class Programs:
     # Python traces one at a time; taking turns, the first is done early.
     with self._tracing:
       lowered = jax.jit(self._make(width), **self._jit_options).lower(*args)
-    program = lowered.compile(_compiler_options())
-    estimates.check_program(
-      f'{self._what} of strings of up to {width} symbols', program
-    )
-    return program
+    return compiled(self._what.format(width), lowered, options=quick_options())

@@ -1,17 +1,26 @@
 """What was measured, as files: each whole, and each measured once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+import dataclasses
+import json
 import os
 from typing import Any, TypeVar
 
-from experiments.engine import devices, files, json_reading
+from experiments.engine import devices, environment, files, json_reading
+from experiments.engine import experiment as experiment_lib
 
 # Folder of the results, in a workdir.
 FOLDER = 'results'
-# Folder in a folder of results that holds those of language models.
-LANGUAGE = 'language'
 
 _T = TypeVar('_T')
+
+
+def origin(experiment: experiment_lib.BaseExperiment) -> dict[str, Any]:
+  """Returns what a result of an experiment depends on, for JSON."""
+  return {
+    'experiment': dataclasses.asdict(experiment),
+    'environment': environment.current(),
+  }
 
 
 def load(path: str, take: Callable[[Any], _T]) -> _T:
@@ -40,6 +49,11 @@ def save(path: str, text: str) -> None:
   """
   files.make_folder(os.path.dirname(files.absolute(path)))
   files.write_atomically(path, text)
+
+
+def save_json(path: str, contents: Mapping[str, Any]) -> None:
+  """Writes what people may read too; otherwise as `save`."""
+  save(path, json.dumps(contents, indent=2, ensure_ascii=False) + '\n')
 
 
 def is_measured(path: str, differences: Callable[[], Sequence[str]]) -> bool:

@@ -6,6 +6,7 @@ import io
 import numbers
 from typing import Any
 
+WIDTH = 80  # Of a text beside them, in characters.
 # What formulas begin with, in the spreadsheets in use.
 _FORMULA = ('=', '+', '-', '@')
 
@@ -17,16 +18,7 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     header: Of the columns.
     rows: As long as the header; no text can leave its cell.
   """
-  cleaned = [
-    [
-      ' '.join(text.split())
-      .replace('\\', '\\\\')
-      .replace('|', '\\|')
-      .replace('<', '&lt;')
-      for text in row
-    ]
-    for row in [header, *rows]
-  ]
+  cleaned = [list(map(escaped, row)) for row in [header, *rows]]
   widths = [max(map(len, column)) for column in zip(*cleaned, strict=True)]
   cleaned.insert(1, ['-' * width for width in widths])
   return '\n'.join(
@@ -36,6 +28,26 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
     + ' |'
     for row in cleaned
+  )
+
+
+def named_values(title: str, rows: Sequence[tuple[str, Any]]) -> str:
+  """Returns a title and named values, one a line."""
+  width = max(len(title) - 8, *(len(name) for name, _ in rows))
+  lines = [title, '-' * (width + 8)]
+  for name, value in rows:
+    shown = f'{value:.4f}' if isinstance(value, float) else str(value)
+    lines.append(f'{name:{width}}  {shown}')
+  return '\n'.join(lines)
+
+
+def escaped(text: str) -> str:
+  """Returns a text as Markdown of one line, which can leave no cell."""
+  return (
+    ' '.join(text.split())
+    .replace('\\', '\\\\')
+    .replace('|', '\\|')
+    .replace('<', '&lt;')
   )
 
 

@@ -1,31 +1,39 @@
 """A run's folder: which experiment it holds, and whether it takes another."""
 
-from collections.abc import Callable, Sequence
-import dataclasses
-import json
+from collections.abc import Iterator, Sequence
+import contextlib
 import os
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
-from experiments.engine import devices, files, json_reading
-from experiments.engine import environment as environment_lib
+from experiments.engine import (
+  checkpoints,
+  devices,
+  files,
+  json_reading,
+  results,
+)
 from experiments.engine import experiment as experiment_lib
 
 CONFIG_FILE = 'config.json'
-# Kinds of experiment, by a field that only they have, and who reads them.
-_KINDS = {
-  'task': 'a model of a formal language, for launch.evaluate',
-  'data_dir': 'a language model, for launch.evaluate_lm and launch.sample',
-}
 
-_E = TypeVar('_E', bound=experiment_lib.BaseExperiment)
-Runs = Sequence[experiment_lib.Run]
+
+class Held(NamedTuple):
+  """What a folder holds.
+
+  Attributes:
+    experiment: Of its first run.
+    runs: All that train together in it.
+  """
+
+  experiment: experiment_lib.BaseExperiment
+  runs: list[experiment_lib.Run]
 
 
 def claim(
   experiment: experiment_lib.BaseExperiment,
   workdir: str,
-  runs: Runs | None = None,
-) -> None:
+  runs: Sequence[experiment_lib.Run] | None = None,
+) -> bool:
   """Makes a folder an experiment's, or checks that it holds this very one.
 
   Args:
@@ -34,21 +42,57 @@ def claim(
       has none.
     runs: Where several train together, all of them.
 
+  Returns:
+    Whether it held none before.
+
   Raises:
     ValueError: If the folder holds a different experiment, or other files
       and no experiment. Nothing is changed then.
   """
-  devices.from_main(
-    lambda: _claim(experiment, workdir, runs or [experiment.run])
+  return bool(
+    devices.from_main(
+      lambda: _claim(experiment, workdir, experiment.runs(runs))
+    )
   )
 
 
+@contextlib.contextmanager
+def claimed(
+  experiment: experiment_lib.BaseExperiment,
+  workdir: str,
+  runs: Sequence[experiment_lib.Run] | None = None,
+) -> Iterator[None]:
+  """As `claim`; gives the folder back if what is done within is refused.
+
+  A program that does not fit is known only when it is compiled. What was
+  trained to a checkpoint is kept.
+
+  Raises:
+    ValueError: As `claim`.
+  """
+  is_new = claim(experiment, workdir, runs)
+  try:
+    yield
+  except ValueError:
+    if is_new and devices.is_main() and not checkpoints.has_any(workdir):
+      for name in _contents(workdir):
+        files.remove(os.path.join(workdir, name))
+    raise
+
+
+def _contents(workdir: str) -> list[str]:
+  """Returns what is in a folder, but for locks and their kind."""
+  return [name for name in files.names(workdir) if not name.startswith('.')]
+
+
 def _claim(
-  experiment: experiment_lib.BaseExperiment, workdir: str, runs: Runs
-) -> None:
+  experiment: experiment_lib.BaseExperiment,
+  workdir: str,
+  runs: list[experiment_lib.Run],
+) -> bool:
   path = os.path.join(workdir, CONFIG_FILE)
   if files.exists(path):
-    found = load(workdir, type(experiment))
+    found, found_runs = load(workdir, type(experiment))
     is_trained = bool(found.training_steps)
     if is_trained != bool(experiment.training_steps):
       raise ValueError(
@@ -56,25 +100,24 @@ def _claim(
         f' {"trained" if is_trained else "compiled"}. Choose another --workdir.'
       )
     refused = _refused(found, experiment)
-    found_runs = load_runs(workdir, type(experiment))
-    if not refused and found_runs != list(runs):
-      refused.append(f'runs={found_runs} there, {list(runs)} here')
+    if not refused and found_runs != runs:
+      refused.append(f'runs {found_runs} (here: {runs})')
     if refused:
       raise ValueError(
         f'{workdir} holds a different experiment: {"; ".join(refused)}.'
         ' Choose another --workdir, or remove this one to start anew'
-        ' (launch.evaluate and launch.evaluate_lm test a trained model on other'
-        ' lengths).'
+        f' ({experiment.evaluated_by} tests a trained model on other lengths).'
       )
     if found != experiment:
       _write(experiment, runs, path)
-    return
-  if any(not name.startswith('.') for name in files.names(workdir)):
+    return False
+  if _contents(workdir):
     raise ValueError(
       f'{workdir} has files but no {CONFIG_FILE}. Choose another --workdir, or'
       ' remove this one to start anew.'
     )
   _write(experiment, runs, path)
+  return True
 
 
 def _refused(
@@ -89,64 +132,53 @@ def _refused(
 
 
 def _write(
-  experiment: experiment_lib.BaseExperiment, runs: Runs, path: str
+  experiment: experiment_lib.BaseExperiment,
+  runs: list[experiment_lib.Run],
+  path: str,
 ) -> None:
-  contents = {
-    'experiment': dataclasses.asdict(experiment),
-    'environment': environment_lib.current(),
-  }
-  if list(runs) != [experiment.run]:
-    contents['runs'] = list(runs)
-  files.write_atomically(path, json.dumps(contents, indent=2) + '\n')
+  contents = results.origin(experiment)
+  if runs != experiment.runs():
+    contents['runs'] = runs
+  results.save_json(path, contents)
 
 
-def load(workdir: str, kind: type[_E]) -> _E:
-  """Reads the experiment that a folder holds.
+def load(workdir: str, *kinds: type[experiment_lib.BaseExperiment]) -> Held:
+  """Reads what a folder holds.
 
   Args:
     workdir: The folder.
-    kind: Class of the experiment.
+    *kinds: Classes of experiment, one of which it must be of.
 
   Raises:
     ValueError: If there is none, it is of another class, or it cannot be read.
   """
-
-  def take(contents):
-    wanted = {field.name for field in dataclasses.fields(kind)}
-    for mark, what in _KINDS.items():
-      if mark in contents['experiment'] and mark not in wanted:
-        raise ValueError(f'it is of {what}.')
-    return kind(**contents['experiment'])
-
-  return _read(workdir, take)
-
-
-def holds_language_model(workdir: str) -> bool:
-  """Whether a folder's experiment is one of language models.
-
-  Raises:
-    ValueError: As `load`.
-  """
-  return _read(workdir, lambda contents: 'data_dir' in contents['experiment'])
+  path = os.path.join(workdir, CONFIG_FILE)
+  try:
+    contents = json_reading.read(path)
+    if not isinstance(contents, dict) or not isinstance(
+      contents.get('experiment'), dict
+    ):
+      raise ValueError('it holds no experiment.')
+    experiment = _kind(contents['experiment'], kinds)(**contents['experiment'])
+    runs = [_as_run(*run) for run in contents.get('runs') or ()]
+    return Held(experiment, experiment.runs(runs))
+  except FileNotFoundError:
+    raise ValueError(
+      f'{workdir} holds no experiment: it has no {CONFIG_FILE}.'
+    ) from None
+  except (ValueError, KeyError, TypeError, AttributeError) as error:
+    raise ValueError(f'Cannot read {path}: {error}') from error
 
 
-def load_runs(
-  workdir: str, kind: type[experiment_lib.BaseExperiment]
-) -> list[experiment_lib.Run]:
-  """Reads the runs that a folder holds.
-
-  Raises:
-    ValueError: As `load`.
-  """
-  experiment = load(workdir, kind)
-  return _read(
-    workdir,
-    lambda contents: (
-      [_as_run(*run) for run in runs]
-      if (runs := contents.get('runs'))
-      else [experiment.run]
-    ),
-  )
+def _kind(
+  fields: dict[str, Any], kinds: Sequence[type[experiment_lib.BaseExperiment]]
+) -> type[experiment_lib.BaseExperiment]:
+  """Returns the class, of some, that an experiment's fields are of."""
+  for kind in kinds:
+    found = [what for mark, what in kind.other_kinds.items() if mark in fields]
+    if not found:
+      return kind
+  raise ValueError(f'it is of {found[0]}.')
 
 
 def _as_run(rate: Any, seed: Any, model_init_seed: Any) -> experiment_lib.Run:
@@ -157,21 +189,3 @@ def _as_run(rate: Any, seed: Any, model_init_seed: Any) -> experiment_lib.Run:
     'model_init_seed': model_init_seed,
   }
   return experiment_lib.BaseExperiment(**run).run
-
-
-def _read(workdir: str, take: Callable[[dict[str, Any]], Any]) -> Any:
-  """Returns what a function takes from a folder's `config.json`."""
-  path = os.path.join(workdir, CONFIG_FILE)
-  try:
-    contents = json_reading.read(path)
-    if not isinstance(contents, dict) or not isinstance(
-      contents.get('experiment'), dict
-    ):
-      raise ValueError('it holds no experiment.')
-    return take(contents)
-  except FileNotFoundError:
-    raise ValueError(
-      f'{workdir} holds no experiment: it has no {CONFIG_FILE}.'
-    ) from None
-  except (ValueError, KeyError, TypeError, AttributeError) as error:
-    raise ValueError(f'Cannot read {path}: {error}') from error

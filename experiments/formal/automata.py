@@ -40,6 +40,11 @@ def read_folder(folder: str) -> dict[str, dict[str, Any]]:
   return found
 
 
+def read_alphabet(text: str, pattern: str) -> list[str]:
+  """See `tasks.automata.regex.read_alphabet`; its JSON likewise."""
+  return regex.read_alphabet(text, pattern, json_reading.parse)
+
+
 def minimized(automaton: dict[str, Any]) -> tuple[dict[str, Any], str]:
   """Returns the smallest automaton that is equal, and what there is to say."""
   smaller = fields.minimized(automaton)
@@ -68,7 +73,7 @@ def convert(
   if bool(automaton) == bool(pattern):
     raise ValueError('Give one of --automaton and --regex.')
   if pattern:
-    symbols = regex.read_alphabet(alphabet, pattern)
+    symbols = read_alphabet(alphabet, pattern)
     automaton = regex.to_fields(pattern, symbols)
   results.save(output, writing.to_text(automaton, output))
   progress.say(

@@ -2,36 +2,34 @@
 
 from collections.abc import Callable, Mapping
 import functools
-import importlib
-import importlib.util
 import inspect
 import reprlib
-import sys
-import types
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from experiments.engine import estimates, parameters
+from experiments.engine import errors, parameters
 from experiments.formal import (
+  automata,
   blame,
   buckets,
   data,
+  model_checks,
   models,
+  modules,
   registries,
   strings,
   task_checks,
+  token_models,
 )
 from experiments.formal import config as config_lib
 from experiments.formal import curriculum as curriculum_lib
-import tasks
 from tasks import task as task_lib
 from tasks.automata import fields as fields_lib
 from tasks.automata import regex as regex_lib
 from tasks.regular import automaton_task
 
-_TOKEN_BYTES = 4
 _SOURCES_TOGETHER = (['regex', 'strings'], ['automaton', 'strings'])
 
 
@@ -92,7 +90,7 @@ def make_task(
   if is_other_alphabet and not experiment.regex:
     raise ValueError('--alphabet is for --regex.')
   if experiment.regex:
-    alphabet = regex_lib.read_alphabet(experiment.alphabet, experiment.regex)
+    alphabet = automata.read_alphabet(experiment.alphabet, experiment.regex)
     automaton = regex_lib.from_regex(experiment.regex, alphabet)
     return automaton_task.AutomatonTask(automaton, experiment.target)
   if experiment.automaton:
@@ -117,61 +115,41 @@ def _users_task(
   where = f'{builder.__name__}({arguments}), task_params {params}'
   with blame.blamed(where):
     task = builder(**params)
-  batch_size, length = experiment.batch_size, experiment.sequence_length
   shortest, _ = make_curriculum(experiment).bounds(experiment.training_steps)
-  shortest = min(shortest, experiment.min_range_test_length)
-  estimates.check(  # They are sampled, as they would be in training.
-    f'{batch_size:,} strings of {length:,} symbols',
-    batch_size * length * _TOKEN_BYTES,
-    'batch_size or sequence_length',
-    room=estimates.host_memory(),
+  task_checks.check(
+    task,
+    experiment.batch_size,
+    experiment.sequence_length,
+    min(shortest, experiment.min_range_test_length),
   )
-  task_checks.check(task, batch_size, length, shortest)
   return task
-
-
-def _alias_benchmark() -> None:
-  """Lets a task's import of the benchmark's base class find ours.
-
-  So that a file written for DeepMind's benchmark needs no change; where the
-  benchmark itself is installed, it is used.
-  """
-  name = 'neural_networks_chomsky_hierarchy'
-  if name in sys.modules or importlib.util.find_spec(name) is not None:
-    return
-  package = types.ModuleType(name)
-  package.__path__ = []
-  sys.modules |= {
-    name: package,
-    f'{name}.tasks': tasks,
-    f'{name}.tasks.task': task_lib,
-  }
 
 
 def _task_class(module_name: str, name: str) -> Any:
   """Returns the class of a user's own task."""
-  _alias_benchmark()
-  with blame.blamed(f'Cannot import task_module {module_name}'):
-    module = importlib.import_module(module_name)
-  classes = {
-    key: value
-    for key, value in vars(module).items()
-    if inspect.isclass(value)
-    and value.__module__ == module.__name__
-    and hasattr(value, 'sample_batch')
-    and hasattr(value, 'input_size')
-    and hasattr(value, 'output_size')
-    and not inspect.isabstract(value)
-  }
-  if not classes:
-    raise ValueError(
-      f'{module_name} defines no task: a class with sample_batch, input_size'
-      ' and output_size.'
-    )
-  is_given = name != config_lib.Experiment.task
-  if len(classes) == 1 and not is_given:
-    return next(iter(classes.values()))
-  return _lookup(f'task of {module_name}', name, classes)
+  classes = modules.find(
+    'task_module',
+    module_name,
+    'task: a class with sample_batch, input_size and output_size',
+    lambda value: (
+      inspect.isclass(value)
+      and hasattr(value, 'sample_batch')
+      and hasattr(value, 'input_size')
+      and hasattr(value, 'output_size')
+      and not inspect.isabstract(value)
+    ),
+  )
+  return _chosen('task', module_name, name, classes)
+
+
+def _chosen(
+  kind: str, module_name: str, name: str, found: Mapping[str, Any]
+) -> Any:
+  """Returns the one that a field names; it may not, where there is one."""
+  is_given = name != getattr(config_lib.Experiment, kind)
+  if len(found) == 1 and not is_given:
+    return next(iter(found.values()))
+  return _lookup(f'{kind} of {module_name}', name, found)
 
 
 def make_task_and_model(
@@ -192,8 +170,11 @@ def make_model(
   """Returns the experiment's model.
 
   Raises:
-    ValueError: If it is unknown or a hyperparameter is out of range.
+    ValueError: If it is unknown or a hyperparameter is out of range, or if a
+      user's own is not what it must be.
   """
+  if experiment.model_module:
+    return _users_model(experiment, task)
   builder = _lookup(
     'architecture', experiment.architecture, registries.MODEL_BUILDERS
   )
@@ -202,19 +183,40 @@ def make_model(
     # A core looks at its arguments when it is traced: better now than later.
     params = jax.eval_shape(model.init, jax.random.key(0))
     width = 2
-    target_shape = (1, task.output_size)
-    if not data.is_single_output(task):
-      target_shape = (1, task.output_length(width), task.output_size)
-    jax.eval_shape(
-      model.apply, params, jnp.zeros((1, width), int), jnp.ones(target_shape)
-    )
+    target = jnp.ones(data.target_shape(task, 1, width))
+    jax.eval_shape(model.apply, params, jnp.zeros((1, width), int), target)
   except ValueError:
     raise
   except Exception as error:  # Cores divide by their sizes, index, and so on.
-    line = (str(error) or type(error).__name__).splitlines()[0]
     raise ValueError(
-      f'architecture_params {experiment.architecture_params}: {line}'
+      f'architecture_params {experiment.architecture_params}:'
+      f' {errors.first_line(error)}'
     ) from error
+  return model
+
+
+def _users_model(
+  experiment: config_lib.Experiment, task: task_lib.GeneralizationTask
+) -> models.Model:
+  """Returns a model of the user's own, which is what it must be."""
+  found = modules.find(
+    'model_module',
+    experiment.model_module,
+    f'model: {token_models.KINDS}',
+    token_models.is_builder,
+  )
+  builder = _chosen(
+    'architecture', experiment.model_module, experiment.architecture, found
+  )
+  model = token_models.make(builder, experiment, task)
+  longest = (experiment.sequence_length, experiment.max_range_test_length)
+  model_checks.check(
+    builder.__name__,
+    model,
+    task,
+    [bucket_widths(experiment, task, model, length)[-1] for length in longest],
+    experiment.is_autoregressive,
+  )
   return model
 
 
@@ -262,6 +264,12 @@ def make_curriculum(
     drawn = curriculum.lengths(experiment.training_steps)
     strings.check_lengths(experiment, drawn)
   return curriculum
+
+
+def longest_trained(experiment: config_lib.Experiment) -> int:
+  """Returns the longest training string's length."""
+  curriculum = make_curriculum(experiment)
+  return curriculum.bounds(experiment.training_steps)[1]
 
 
 def bucket_widths(

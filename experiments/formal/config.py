@@ -1,8 +1,7 @@
 """One experiment on one language: all that its result depends on."""
 
-from collections.abc import Mapping
 import dataclasses
-from typing import Any
+import types
 
 from experiments.engine import experiment as experiment_lib
 from experiments.engine import options
@@ -15,6 +14,11 @@ class Experiment(experiment_lib.BaseExperiment):
   The help text of each field is its documentation. The defaults train on
   PARITY, in a minute on two CPU cores, to an accuracy of 1 on lengths 41..500.
   """
+
+  evaluated_by = 'launch.evaluate'
+  other_kinds = types.MappingProxyType(
+    {'data_dir': 'a language model, for launch.evaluate_lm and launch.sample'}
+  )
 
   task: str = options.option('parity_check', 'Language to learn.')
   task_params: dict = options.option(
@@ -60,6 +64,11 @@ class Experiment(experiment_lib.BaseExperiment):
     choices=('membership', 'state'),
   )
   architecture: str = options.option('regular_gpt', 'Model to train.')
+  model_module: str = options.option(
+    '',
+    "Module of a user's own model, as my_package.my_model; --architecture then"
+    ' names it there, and may be left out where there is only one.',
+  )
   architecture_params: dict = options.option(
     {}, 'JSON: further arguments of the model, as {"hidden_size": 64}.'
   )
@@ -181,14 +190,6 @@ TASK_FIELDS = (
   'target',
 )
 
-# Of these, what names a language that is no task of ours.
-_OWN = ('task_module', 'regex', 'automaton', 'strings')
-
-
-def brings_its_own(fields: Mapping[str, Any]) -> bool:
-  """Whether fields of an experiment say a language that is no task of ours."""
-  return any(fields.get(name) for name in _OWN)
-
 
 def task_title(experiment: Experiment) -> str:
   """Returns what an experiment's task is called in reports."""
@@ -199,3 +200,11 @@ def task_title(experiment: Experiment) -> str:
   if experiment.automaton:
     return 'an automaton'
   return experiment.task_module or experiment.task
+
+
+def model_title(experiment: Experiment) -> str:
+  """Returns what an experiment's model is called in reports."""
+  is_named = experiment.architecture != Experiment.architecture
+  if not experiment.model_module or is_named:
+    return experiment.architecture
+  return experiment.model_module

@@ -48,6 +48,28 @@ def output_length(task: task_lib.GeneralizationTask, num_symbols: int) -> int:
     return task.output_length(num_symbols)
 
 
+def target_shape(
+  task: task_lib.GeneralizationTask, batch_size: int, num_symbols: int
+) -> tuple[int, ...]:
+  """Returns the shape of the one-hot targets of strings.
+
+  Args:
+    task: Whose.
+    batch_size: Number of strings, B.
+    num_symbols: Of each, padding included.
+
+  Returns:
+    (B, output_length(num_symbols), classes), or (B, classes) for tasks with a
+    single output.
+
+  Raises:
+    blame.TaskError: As `output_length`.
+  """
+  if is_single_output(task):
+    return batch_size, task.output_size
+  return batch_size, output_length(task, num_symbols), task.output_size
+
+
 class Source(Protocol):
   """Batches of one task.
 
@@ -118,9 +140,7 @@ class DeviceSource:
     with blame.blamed(f'{blame.method(task, "solve")}, width {width}'):
       answers = task.solve(tokens)
     target = jax.nn.one_hot(answers, task.output_size)
-    if is_single_output(task):
-      target = target.reshape(self._batch_size, task.output_size)
-    return tokens, target
+    return tokens, target.reshape(target_shape(task, self._batch_size, width))
 
 
 class HostSource:
@@ -195,20 +215,16 @@ class HostSource:
     where = blame.method(task, 'sample_batch', length)
     one_hot, target = np.asarray(batch['input']), np.asarray(batch['output'])
     num_symbols = one_hot.shape[1] if one_hot.ndim == 3 else length
-    target_shape = (self._batch_size, task.output_size)
-    if target.ndim == 3 or not is_single_output(task):
-      target_shape = (
-        self._batch_size,
-        output_length(task, num_symbols),
-        task.output_size,
-      )
-    for name, array, shape in (
+    shape = target_shape(task, self._batch_size, num_symbols)
+    if is_single_output(task) and target.ndim == 3:
+      shape = (shape[0], 1, shape[1])
+    for name, array, wanted in (
       ('input', one_hot, (self._batch_size, num_symbols, task.input_size)),
-      ('output', target, target_shape),
+      ('output', target, shape),
     ):
-      if array.shape != shape:
+      if array.shape != wanted:
         raise blame.TaskError(
-          f'{where}: {name} has shape {array.shape}, not {shape}.'
+          f'{where}: {name} has shape {array.shape}, not {wanted}.'
         )
       if not (np.isin(array, (0, 1)).all() and (array.sum(-1) == 1).all()):
         raise blame.TaskError(f'{where}: {name} is not one-hot.')
@@ -290,6 +306,40 @@ def make_source(
   elif isinstance(task, strings_task.StringsTask):
     kind = StringsSource
   return kind(task, batch_size, widths)
+
+
+def of_one_run(source: Source, host_data: Any) -> Any:
+  """Returns what a stream of one seed yields, without the axis of runs."""
+  if source.run_axis is None:
+    return host_data
+  return jax.tree.map(lambda x: x[0], host_data)
+
+
+def samples(
+  task: task_lib.GeneralizationTask,
+  num_strings: int,
+  lengths: Sequence[int],
+  seed: int,
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+  """Yields strings and their answers for each length.
+
+  Args:
+    task: Whose.
+    num_strings: Of each length, B.
+    lengths: In any order; a task may have other numbers of symbols.
+    seed: Of the strings.
+
+  Yields:
+    Tokens [B, W] and targets, as `Source.batch` returns them, W the width that
+    the longest need.
+  """
+  width = max(input_length(task, length) for length in lengths)
+  source = make_source(task, num_strings, [width])
+  batch = jax.jit(source.batch, static_argnums=2)
+  stream = source.stream([seed], ((length, length) for length in lengths))
+  for length, (_, host_data) in zip(lengths, stream, strict=True):
+    rng = jax.random.fold_in(jax.random.key(seed), length)
+    yield jax.device_get(batch(rng, of_one_run(source, host_data), width))
 
 
 def present(target: jax.Array) -> jax.Array:

@@ -2,8 +2,8 @@
 
 import inspect
 import itertools
+from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -16,24 +16,51 @@ _NUM_EXAMPLES = 5
 _LENGTHS = (1, 10, 40, 100)
 _EXAMPLE_LENGTH = 10  # One of them, where it is not too short.
 _NUM_COUNTED = 2048
+_NAMES_WIDTH = 27  # In the list, in characters.
+
+
+def page(**fields: Any) -> str:
+  """Returns the page of a task; without a task, the list of all.
+
+  Args:
+    **fields: Of the experiment, None where they are not given.
+
+  Raises:
+    ValueError: As `describe`, or if fields are given, and none is a task.
+  """
+  names = ('task', 'task_module', 'regex', 'automaton', 'strings')
+  if any(fields.get(name) for name in names):
+    # Which says nothing of the longest test string.
+    longest = fields.get('min_range_test_length')
+    experiment = config_lib.Experiment().replaced(max_range_test_length=longest)
+    return describe(experiment.replaced(**fields))
+  for name, value in fields.items():
+    if value is not None:
+      raise ValueError(
+        f'--{name} needs {" or ".join(f"--{name}" for name in names)}.'
+      )
+  return list_tasks()
 
 
 def list_tasks() -> str:
-  """Returns all tasks by level of the Chomsky hierarchy, with a sentence."""
+  """Returns all tasks by level of the Chomsky hierarchy, with a sentence.
+
+  Tasks of one sentence share a line.
+  """
   titles = {
     'regular': 'Regular',
     'dcf': 'Deterministic context-free',
     'cs': 'Context-sensitive',
   }
-  width = max(len(name) for name in registries.TASK_BUILDERS)
+  by_level = {level: {} for level in titles}
+  for name, builder in registries.TASK_BUILDERS.items():
+    sentence = _docstring(builder()).splitlines()[0]
+    by_level[registries.TASK_LEVELS[name]].setdefault(sentence, []).append(name)
   lines = []
   for level, title in titles.items():
     lines += ['', title]
-    for name, builder in registries.TASK_BUILDERS.items():
-      if registries.TASK_LEVELS[name] == level:
-        lines.append(
-          f'  {name:{width}}  {_docstring(builder()).splitlines()[0]}'
-        )
+    for sentence, names in by_level[level].items():
+      lines.append(f'  {", ".join(names):{_NAMES_WIDTH}}  {sentence}')
   return '\n'.join(lines[1:])
 
 
@@ -50,21 +77,8 @@ def describe(experiment: config_lib.Experiment) -> str:
     return '\n'.join([*page, *_about_strings(task)])
   shortest = experiment.min_range_test_length
   lengths = sorted({shortest, *(n for n in _LENGTHS if n > shortest)})
-  widest = max(data.input_length(task, length) for length in lengths)
-  source = data.make_source(task, _NUM_COUNTED, [widest])
-
-  @jax.jit
-  def sample(length, host_data):
-    rng = jax.random.fold_in(jax.random.key(experiment.seed), length)
-    return source.batch(rng, host_data, widest)
-
-  batches = {}
-  stream = source.stream([experiment.seed], ((n, n) for n in lengths))
-  for length, (_, host_data) in zip(lengths, stream, strict=True):
-    if source.run_axis is not None:
-      host_data = jax.tree.map(lambda x: x[0], host_data)
-    batches[length] = jax.device_get(sample(length, host_data))
-
+  samples = data.samples(task, _NUM_COUNTED, lengths, experiment.seed)
+  batches = dict(zip(lengths, samples, strict=True))
   lines = [*page, '', 'Sampled:']
   tokens, target = batches[max(shortest, _EXAMPLE_LENGTH)]
   for i in range(_NUM_EXAMPLES):
@@ -82,7 +96,7 @@ def describe(experiment: config_lib.Experiment) -> str:
       mask = task.accuracy_mask(jnp.asarray(target))
     counted = np.asarray(mask * data.present(target))
     shares = (target * counted[..., None]).reshape(-1, target.shape[-1]).sum(0)
-    shares = shares / shares.sum()
+    shares = shares / (shares.sum() or 1)  # Perhaps no symbol counts.
     lines.append(
       f'  {length:6}  ' + '  '.join(f'{share:6.3f}' for share in shares)
     )

@@ -31,6 +31,19 @@ class Test(NamedTuple):
   files: list[dict[str, Any]] | None = None
 
 
+def names(experiment: config_lib.Experiment) -> list[str]:
+  """Returns what `evaluate` calls its tests."""
+  files = list(experiment.test_strings)
+  if experiment.has_strings_alone:
+    files = files[1:]
+  return ['', *([adversarial.NAME] if experiment.adversarial else []), *files]
+
+
+def named(test: str, kind: str) -> str:
+  """Returns the name of a test of a kind, where a task has several tests."""
+  return ', '.join(filter(None, (test, kind)))
+
+
 def evaluate(
   experiment: config_lib.Experiment,
   task: task_lib.GeneralizationTask,

@@ -8,13 +8,9 @@ from experiments.formal import config as config_lib
 from regulargpt_jax import chunk_table, lookup
 from tasks import task as task_lib
 
-# Arrays of the parameters' size in a step, at least: these, two moments of
-# Adam, and the gradient.
-_COPIES = 4
 # Vectors that a model makes at once at each place: in a test, and in training,
 # where they are kept for the backward pass. Measured: at least twice as many.
 _VECTORS, _VECTORS_KEPT = 2, 8
-_TOKEN_BYTES = 4
 # Rows of a table that the tests share, at most.
 _MAX_TEST_ROWS = 2**30
 
@@ -37,14 +33,10 @@ def check(
     ValueError: If not even what is needed at least fits.
   """
   state = training.state_shapes(experiment, model, num_runs)
-  parameters = estimates.of_arrays(state.params)
   runs = f' of {num_runs} runs' if num_runs > 1 else ''
   if experiment.training_steps:
-    estimates.check(
-      f'The parameters{runs}, their gradients and the state of Adam',
-      _COPIES * parameters,
-      'model' + (', or fewer seeds' if runs else ''),
-    )
+    fewer = 'model' + (', or fewer seeds' if runs else '')
+    estimates.check_state(state, 1, fewer, runs)
     mesh = devices.make_mesh(num_runs, experiment.batch_size)
     estimates.check(
       f'{experiment.batch_size:,} strings of up to'
@@ -88,7 +80,7 @@ def check_evaluation(
   mesh = devices.make_mesh(num_runs, experiment.batch_size)
   estimates.check(
     f'{batch_size:,} {what}',
-    batch_size / mesh.shape['data'] * longest * _TOKEN_BYTES,
+    batch_size / mesh.shape['data'] * longest * estimates.TOKEN_BYTES,
     'range_test_batch_size or max_range_test_length',
   )
   at_once = min(batch_size, model.sub_batch_size or batch_size)
@@ -132,4 +124,4 @@ def string_bytes(
     num_vectors = -(-length // span)
   num_bytes = jnp.dtype(experiment.precision).itemsize
   num_vectors *= _VECTORS_KEPT if is_training else _VECTORS
-  return num_read * _TOKEN_BYTES + num_vectors * width * num_bytes
+  return num_read * estimates.TOKEN_BYTES + num_vectors * width * num_bytes

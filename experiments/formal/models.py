@@ -12,11 +12,11 @@ import jax.numpy as jnp
 
 from experiments.engine import parameters
 from experiments.formal import config as config_lib
-from experiments.formal import data
+from experiments.formal import data, reading
 from regulargpt_jax import baselines, haiku_model, joint_gradients
 from regulargpt_jax import config as regular_gpt_config
 from regulargpt_jax import model as regular_gpt_model
-from regulargpt_jax.baselines import transformer, wrappers
+from regulargpt_jax.baselines import transformer
 from tasks import task as task_lib
 
 # Entries of the chunks from which range evaluation may compute a table that
@@ -25,7 +25,7 @@ _MAX_CHUNKS_SIZE = {'cpu': 2**26, 'other': 2**30}
 # Symbols of the string on which parameters are initialized.
 _INIT_LENGTH = 10
 # Strings that a baseline is tested on at a time: most look at all positions.
-_TEST_SUB_BATCH_SIZE = 64
+TEST_SUB_BATCH_SIZE = 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -314,25 +314,11 @@ def _haiku_model(
     width: Of its vectors.
     reads_targets: Whether it is f(inputs, targets), an encoder-decoder.
   """
-  is_single = data.is_single_output(task)
 
   def transform(core):
     def f(x, y, sample, **options):
       model = functools.partial(core, **options)
-      if reads_targets and not experiment.is_autoregressive:
-        # Its decoder reads empty tokens: rows that say only where they are.
-        empty = data.present(y)[..., None] * jnp.ones_like(y)
-        logits = model(x, empty)
-        return logits[:, 0] if is_single else logits
-      if not experiment.is_autoregressive:
-        return wrappers.make_model_with_empty_targets(
-          model, task, experiment.computation_steps_mult, is_single
-        )(x)
-      if not reads_targets:
-        model = wrappers.make_model_with_targets_as_input(
-          model, experiment.computation_steps_mult
-        )
-      return wrappers.add_sampling_to_autoregressive_model(model, is_single)(
+      return reading.with_tokens(model, experiment, task, reads_targets)(
         x, y, sample
       )
 
@@ -342,10 +328,8 @@ def _haiku_model(
 
   def init(rng):
     x = jax.nn.one_hot(jnp.zeros((1, _INIT_LENGTH), jnp.int32), task.input_size)
-    shape = (1, task.output_size)
-    if not is_single:
-      shape = (1, task.output_length(_INIT_LENGTH), task.output_size)
-    return train_model.init(rng, x, jnp.ones(shape), False)
+    target = jnp.ones(data.target_shape(task, 1, _INIT_LENGTH))
+    return train_model.init(rng, x, target, False)
 
   def apply(
     params, tokens, target, rng=None, extra_levels=0, is_test=False, **unused
@@ -363,5 +347,5 @@ def _haiku_model(
     apply,
     share=lambda params, num_symbols, num_runs: None,
     width=width,
-    sub_batch_size=_TEST_SUB_BATCH_SIZE,
+    sub_batch_size=TEST_SUB_BATCH_SIZE,
   )

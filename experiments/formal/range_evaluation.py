@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.engine import devices, estimates, programs, progress
+from experiments.engine import devices, programs, progress
 from experiments.formal import buckets, builders, data, models, training
 from experiments.formal import config as config_lib
 from tasks import task as task_lib
@@ -79,10 +79,9 @@ def evaluate(
   shares = bool(jax.tree.leaves(jax.eval_shape(share, some)))
   if shares:
     with progress.timed('Compiling what all lengths share'):
-      share = share.lower(some).compile()
-      estimates.check_program('what all lengths share', share)
+      share = programs.compiled('what all lengths share', share.lower(some))
   accuracy_programs = programs.Programs(
-    'the evaluation',
+    'the evaluation of strings of up to {} symbols',
     lambda width: make_test(
       task,
       source,
@@ -103,9 +102,8 @@ def evaluate(
     )
     for length, (width, host_data) in zip(lengths, stream, strict=True):
       # All runs are tested on the same strings.
-      if source.run_axis is not None:
-        host_data = jax.tree.map(lambda x: x[0], host_data)
-      elif not accuracy_programs.num_compiled:
+      host_data = data.of_one_run(source, host_data)
+      if source.run_axis is None and not accuracy_programs.num_compiled:
         accuracy_programs.prepare(
           widths[widths.index(width) :],
           params,

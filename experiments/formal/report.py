@@ -1,16 +1,14 @@
 """What a run leaves for people: a table, CSV, JSON, and a picture."""
 
 from collections.abc import Mapping
-import dataclasses
 import itertools
-import json
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 from matplotlib import figure as figure_lib
 import numpy as np
 
-from experiments.engine import environment, files, pictures, tables
+from experiments.engine import files, pictures, results, tables
 from experiments.formal import builders, evaluation, range_evaluation
 from experiments.formal import config as config_lib
 
@@ -53,7 +51,7 @@ def table(
     tests: What `evaluation.evaluate` returns; the first run's is shown.
     chance: Accuracy of a guess.
   """
-  trained = longest_trained(experiment)
+  trained = builders.longest_trained(experiment)
   rows = []
   for name, test in tests.items():
     accuracies = test.accuracy[0]
@@ -74,7 +72,7 @@ def table(
       worst = f'worst accuracy, at length {summary["worst_length"]}'
       rows.append((worst, summary['worst_accuracy']))
   rows.append(('chance, a uniform guess', chance))
-  return named_values(_title(experiment), rows)
+  return tables.named_values(_title(experiment), rows)
 
 
 def _means(
@@ -92,16 +90,6 @@ def _means(
   return rows
 
 
-def named_values(title: str, rows: list[tuple[str, Any]]) -> str:
-  """Returns a title and named values, one a line."""
-  width = max(len(title) - 8, *(len(name) for name, _ in rows))
-  lines = [title, '-' * (width + 8)]
-  for name, value in rows:
-    shown = f'{value:.4f}' if isinstance(value, float) else str(value)
-    lines.append(f'{name:{width}}  {shown}')
-  return '\n'.join(lines)
-
-
 def save(
   experiment: config_lib.Experiment,
   tests: Mapping[str, evaluation.Test],
@@ -116,7 +104,7 @@ def save(
     chance: Accuracy of a guess, drawn as a line.
     folder: Where to.
   """
-  trained = longest_trained(experiment)
+  trained = builders.longest_trained(experiment)
   lines = {name: test.accuracy[0] for name, test in tests.items()}
   by_length = {name: _by_length(values) for name, values in lines.items()}
   contents = {
@@ -132,8 +120,7 @@ def save(
       if name and np.isfinite(values).any()
     },
     'files': [test.files[0] for test in tests.values() if test.files],
-    'experiment': dataclasses.asdict(experiment),
-    'environment': environment.current(),
+    **results.origin(experiment),
   }
   picture = _picture(experiment, lines, chance)
   path = os.path.join(folder, NAME)
@@ -144,7 +131,7 @@ def save(
   header = ['length', *(name or 'accuracy' for name in lines)]
   text = tables.comma_separated([header, *rows])
   files.write_atomically(path + '.csv', text)
-  files.write_atomically(path + '.json', json.dumps(contents, indent=2) + '\n')
+  results.save_json(path + '.json', contents)
   files.write_atomically(path + '.png', picture)
 
 
@@ -156,10 +143,46 @@ def _by_length(accuracies: np.ndarray) -> dict[int, float]:
   }
 
 
-def longest_trained(experiment: config_lib.Experiment) -> int:
-  """Returns the longest training string's length."""
-  curriculum = builders.make_curriculum(experiment)
-  return curriculum.bounds(experiment.training_steps)[1]
+class Evaluation(NamedTuple):
+  """What `save` wrote of one run.
+
+  Attributes:
+    experiment: What was evaluated.
+    accuracy: At lengths 1, 2, ..., [lengths]; NaN where it is not tested.
+    training_length: The longest training string.
+    chance: Accuracy of a guess.
+  """
+
+  experiment: config_lib.Experiment
+  accuracy: np.ndarray
+  training_length: int
+  chance: float
+
+
+def load(folder: str) -> Evaluation:
+  """Reads what `save` wrote into a folder.
+
+  Raises:
+    ValueError: If it cannot be read, or is not what `save` writes.
+  """
+
+  def take(contents):
+    experiment = config_lib.Experiment(**contents['experiment'])
+    by_length = {int(n): value for n, value in contents['accuracy'].items()}
+    longest = experiment.longest_tested
+    if not by_length or not 1 <= min(by_length) <= max(by_length) <= longest:
+      raise ValueError(f'its lengths are not within 1..{longest}.')
+    chance = contents['chance']
+    values = np.array([*by_length.values(), chance])
+    is_share = (values >= 0) & (values <= 1) if values.dtype.kind in 'if' else 0
+    if not np.all(is_share):
+      raise ValueError('its accuracies leave 0..1.')
+    accuracy = np.full(max(by_length), np.nan)
+    accuracy[np.array([*by_length]) - 1] = values[:-1]
+    trained = builders.longest_trained(experiment)
+    return Evaluation(experiment, accuracy, trained, chance)
+
+  return results.load(os.path.join(folder, f'{NAME}.json'), take)
 
 
 def _title(experiment: config_lib.Experiment) -> str:
@@ -167,7 +190,7 @@ def _title(experiment: config_lib.Experiment) -> str:
   task = config_lib.task_title(experiment)
   params = ', '.join(f'{k} = {v}' for k, v in experiment.task_params.items())
   made = '' if experiment.training_steps else 'compiled '
-  return f'{made}{experiment.architecture} on {task}' + (
+  return f'{made}{config_lib.model_title(experiment)} on {task}' + (
     params and f' ({params})'
   )
 
@@ -181,7 +204,7 @@ def _picture(
   figure = figure_lib.Figure(figsize=(7, 3.5), layout='constrained')
   axes = figure.subplots()
   longest = max(map(len, lines.values()))
-  trained = min(longest_trained(experiment), longest)
+  trained = min(builders.longest_trained(experiment), longest)
   if experiment.training_steps:
     axes.axvspan(
       0.5, trained + 0.5, color='0.85', label=f'trained on up to {trained}'
@@ -200,7 +223,7 @@ def _picture(
       color=pictures.COLOURS[colour],
       linestyle=linestyle,
       marker='.' if len(tested) == 1 else None,
-      label=', '.join(filter(None, (experiment.architecture, name))),
+      label=', '.join(filter(None, (config_lib.model_title(experiment), name))),
     )
   axes.set(
     title=_title(experiment),

@@ -55,41 +55,60 @@ def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
   task, model = devices.on_all(make)
   devices.check_alike(repr((experiment, files.absolute(workdir))))
   with locks.locked(workdir):
-    workdir_lib.claim(experiment, workdir)
-    state = training.train(experiment, workdir, task, model)
+    with workdir_lib.claimed(experiment, workdir):
+      state = training.train(experiment, workdir, task, model)
     _evaluate_and_report(experiment, task, model, state.params, workdir)
 
 
 def load_experiment(
-  workdir: str, task_module: str = ''
-) -> config_lib.Experiment:
+  workdir: str, task_module: str = '', model_module: str = ''
+) -> workdir_lib.Held:
   """Reads a trained experiment, without running any code that it names.
 
   Args:
     workdir: Its folder.
     task_module: The module of its task, where that is a user's own: it runs, so
       it is not enough that the folder names it.
+    model_module: The same of its model.
 
   Raises:
     ValueError: If the folder holds no experiment, or one of another module.
   """
-  experiment = workdir_lib.load(workdir, config_lib.Experiment)
-  if experiment.task_module == task_module:
-    return experiment
-  if not experiment.task_module:
-    raise ValueError(
-      f'{workdir} has no task_module, so leave out {task_module!r}.'
-    )
-  found = ascii(experiment.task_module)
+  held = workdir_lib.load(workdir, config_lib.Experiment)
+  check_module('task', held.experiment, workdir, task_module)
+  check_module('model', held.experiment, workdir, model_module)
+  return held
+
+
+def check_module(
+  kind: str, experiment: config_lib.Experiment, workdir: str, given: str
+) -> None:
+  """Checks that the module of a folder's experiment is trusted.
+
+  Args:
+    kind: 'task' or 'model'.
+    experiment: What the folder holds.
+    workdir: The folder.
+    given: The module that the user names.
+
+  Raises:
+    ValueError: As `load_experiment`.
+  """
+  flag = f'{kind}_module'
+  named = getattr(experiment, flag)
+  if named == given:
+    return
+  if not named:
+    raise ValueError(f'{workdir} has no {flag}, so leave out {given!r}.')
+  found = ascii(named)
   raise ValueError(
-    f'The task of {workdir} is in a module, which would run: to trust it, give'
-    f' --task_module={shlex.quote(found[1:-1])} (in Python,'
-    f' task_module={found}).'
+    f'The {kind} of {workdir} is in a module, which would run: to trust it,'
+    f' give --{flag}={shlex.quote(found[1:-1])} (in Python, {flag}={found}).'
   )
 
 
 def load(
-  workdir: str, task_module: str = ''
+  workdir: str, task_module: str = '', model_module: str = ''
 ) -> tuple[
   config_lib.Experiment,
   task_lib.GeneralizationTask,
@@ -103,23 +122,32 @@ def load(
   Args:
     workdir: Its folder.
     task_module: See `load_experiment`.
+    model_module: See `load_experiment`.
 
   Raises:
-    ValueError: As `load_experiment`, or if the task does not do what it says.
+    ValueError: As `load_experiment`, or if the task or the model does not do
+      what it says.
     OSError: If it has no good checkpoint.
   """
-  experiment = load_experiment(workdir, task_module)
-  task, model = builders.make_task_and_model(experiment)
-  params = _load_params(workdir, experiment, model)
-  return experiment, task, model, params
+  held = load_experiment(workdir, task_module, model_module)
+  task, model = builders.make_task_and_model(held.experiment)
+  return held.experiment, task, model, load_params(workdir, held, model)
 
 
-def _load_params(
-  workdir: str,
-  experiment: config_lib.Experiment,
-  model: models.Model,
+def load_params(
+  workdir: str, held: workdir_lib.Held, model: models.Model
 ) -> chex.ArrayTree:
-  runs = workdir_lib.load_runs(workdir, config_lib.Experiment)
+  """Returns the parameters of a folder's newest good checkpoint, [R, ...].
+
+  Args:
+    workdir: The folder.
+    held: What it holds, as `load_experiment` returns it.
+    model: Of its experiment.
+
+  Raises:
+    OSError: If it has no good checkpoint.
+  """
+  experiment, runs = held
   if len(runs) > 1:
     rate, seed, _ = runs[0]
     progress.say(
@@ -135,6 +163,7 @@ def evaluate(
   workdir: str,
   output_dir: str | None = None,
   task_module: str = '',
+  model_module: str = '',
   **overrides,
 ) -> None:
   """Evaluates a trained experiment from its newest checkpoint.
@@ -143,6 +172,7 @@ def evaluate(
     workdir: Its folder.
     output_dir: Where to write; by default the workdir.
     task_module: See `load_experiment`.
+    model_module: See `load_experiment`.
     **overrides: Fields of the experiment to evaluate with other values, as
       `max_range_test_length`, where not None. Their results need an
       `output_dir` of their own.
@@ -151,7 +181,8 @@ def evaluate(
     ValueError: As `load`, or if a value is impossible.
     OSError: If there is no good checkpoint.
   """
-  trained = load_experiment(workdir, task_module)
+  held = load_experiment(workdir, task_module, model_module)
+  trained = held.experiment
   experiment = trained.replaced(**overrides)
   folder = output_dir or workdir
   if experiment != trained and os.path.realpath(folder) == os.path.realpath(
@@ -161,14 +192,14 @@ def evaluate(
       'Give an --output_dir: these results are not those of the experiment in'
       f' {workdir}, whose own would be overwritten.'
     )
-  task, model = builders.make_task_and_model(experiment)
-  if len(workdir_lib.load_runs(workdir, config_lib.Experiment)) > 1:
+  if len(held.runs) > 1:
     raise ValueError(
       f'{workdir} holds the runs of a sweep; launch.report shows them.'
     )
+  task, model = builders.make_task_and_model(experiment)
   strings.load_tests(experiment, task)
   limits.check_evaluation(experiment, task, model)
-  params = _load_params(workdir, trained, model)
+  params = load_params(workdir, held, model)
   files.make_folder(folder)  # Fails before the work, or never.
   _evaluate_and_report(experiment, task, model, params, folder)
 

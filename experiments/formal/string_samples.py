@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-import jax
 import numpy as np
 
 from experiments.engine import estimates, progress, results
@@ -83,16 +82,8 @@ def _strings(
   lengths: Sequence[int],
   num_strings: int,
 ) -> Iterator[_Row]:
-  width = max(data.input_length(task, length) for length in lengths)
-  source = data.make_source(task, num_strings, [width])
-  batch = jax.jit(source.batch, static_argnums=2)
-  steps = ((length, length) for length in lengths)
-  stream = source.stream([experiment.seed], steps)
-  for length, (_, host_data) in zip(lengths, stream, strict=True):
-    if source.run_axis is not None:
-      host_data = jax.tree.map(lambda x: x[0], host_data)
-    rng = jax.random.fold_in(jax.random.key(experiment.seed), length)
-    tokens, target = jax.device_get(batch(rng, host_data, width))
+  samples = data.samples(task, num_strings, lengths, experiment.seed)
+  for tokens, target in samples:
     yield from zip(tokens, target.argmax(-1), strict=True)
 
 

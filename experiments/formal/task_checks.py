@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.engine import progress
+from experiments.engine import estimates, progress
 from experiments.formal import blame, data
 from tasks import task as task_lib
 from tasks.regular import regular_task
@@ -44,7 +44,14 @@ def check(
   Raises:
     blame.TaskError: If a method fails, or returns what it must not; it says
       the class, the method and the length.
+    ValueError: If a batch does not fit into memory.
   """
+  estimates.check(  # They are sampled, as they would be in training.
+    f'{batch_size:,} strings of {length:,} symbols',
+    batch_size * length * estimates.TOKEN_BYTES,
+    'batch_size or sequence_length',
+    room=estimates.host_memory(),
+  )
   _check_sizes(task, length)
   lengths = sorted({shortest, length})
   if isinstance(task, task_lib.TokenTask):

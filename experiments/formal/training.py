@@ -29,6 +29,7 @@ from experiments.formal import (
   strings,
 )
 from experiments.formal import config as config_lib
+from experiments.formal import curriculum as curriculum_lib
 from tasks import task as task_lib
 
 _CONSTANT = optax.constant_schedule(1.0)
@@ -119,7 +120,7 @@ def init_state(
     model: Its model.
     runs: The R runs; by default the one that the experiment is.
   """
-  runs = make_runs(runs or [experiment.run])
+  runs = make_runs(experiment.runs(runs))
   mesh = devices.make_mesh(len(runs.seed), experiment.batch_size)
   init = jax.jit(
     functools.partial(_init, model), out_shardings=_state_shardings(mesh)
@@ -252,11 +253,10 @@ def map_over_runs(
 
 
 def _lengths(
-  experiment: config_lib.Experiment, first_step: int
+  curriculum: curriculum_lib.Curriculum, steps: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
   """Yields the number and the string length of each step still to do."""
-  curriculum = builders.make_curriculum(experiment)
-  for step in range(first_step, experiment.training_steps):
+  for step in steps:
     yield step, curriculum.sample_sequence_length(step)
 
 
@@ -300,11 +300,12 @@ def train(
     widths,
   )
   state = init_state(experiment, model, runs)
-  runs = make_runs(runs or [experiment.run])
+  runs = make_runs(experiment.runs(runs))
   mesh = devices.make_mesh(len(runs.seed), experiment.batch_size)
   runs_R = devices.put(mesh, runs)
+  curriculum = builders.make_curriculum(experiment)
   steps = programs.Programs(
-    'the training',
+    'the training of strings of up to {} symbols',
     lambda width: make_step(
       task,
       source,
@@ -320,10 +321,11 @@ def train(
   )
 
   def begin(state: State, first_step: int) -> loop.Work:
+    left = range(first_step, experiment.training_steps)
     if source.run_axis is None:
       # What the host samples has another shape in each bucket.
       steps.prepare(
-        _widths_drawn(experiment, task, widths, first_step),
+        _widths_drawn(curriculum, left, task, widths),
         state,
         runs_R,
         np.int32(0),
@@ -333,7 +335,7 @@ def train(
       width, host_data = item
       return steps(width, state, runs_R, host_data)
 
-    lengths = _lengths(experiment, first_step)
+    lengths = _lengths(curriculum, left)
     return step, source.stream(runs.seed.tolist(), lengths)
 
   def describe_rate(rate: float, step: int) -> list[str]:
@@ -357,15 +359,14 @@ def train(
 
 
 def _widths_drawn(
-  experiment: config_lib.Experiment,
+  curriculum: curriculum_lib.Curriculum,
+  steps: range,
   task: task_lib.GeneralizationTask,
   widths: Sequence[int],
-  first_step: int,
 ) -> list[int]:
   """Returns the buckets into which lengths can fall, the first one's first."""
-  curriculum = builders.make_curriculum(experiment)
-  lengths = sorted(curriculum.lengths(experiment.training_steps))
-  _, first = next(_lengths(experiment, first_step))
+  lengths = sorted(curriculum.lengths(steps.stop))
+  first = curriculum.sample_sequence_length(steps.start)
   found = [
     buckets.bucket_of(data.input_length(task, length), widths)
     for length in itertools.chain([first], lengths)

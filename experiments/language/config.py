@@ -1,7 +1,9 @@
 """One language model: everything its result depends on."""
 
+from collections.abc import Iterable
 import dataclasses
 import functools
+import types
 
 import jax.numpy as jnp
 
@@ -35,6 +37,11 @@ class LanguageExperiment(experiment_lib.BaseExperiment):
   The help text of each field is its documentation. The defaults are RegularGPT
   128/6 of the paper's Table 3 (Chi et al., 2023, section 5 and appendix B).
   """
+
+  evaluated_by = 'launch.evaluate_lm'
+  other_kinds = types.MappingProxyType(
+    {'task': 'a model of a formal language, for launch.evaluate'}
+  )
 
   data_dir: str = options.option(
     '', 'Folder of the text, as of launch.prepare_text.', may_change=True
@@ -127,6 +134,19 @@ FLAGS = tuple(
   for field in dataclasses.fields(LanguageExperiment)
   if field.name not in FOUND_IN_TEXT
 )
+
+
+def check_fields(architecture: str, given: Iterable[str]) -> None:
+  """Checks that what a user gives is not of another architecture alone.
+
+  Raises:
+    ValueError: If a field is.
+  """
+  given = set(given)
+  for other, names in FIELDS_OF.items():
+    for name in names if other != architecture else ():
+      if name in given:
+        raise ValueError(f'--{name} is for --architecture={other}.')
 
 
 @functools.cache

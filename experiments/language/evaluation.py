@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments.engine import devices, estimates, progress
+from experiments.engine import devices, options, parameters, programs, progress
 from experiments.language import sharding
 from experiments.text import loading
 
@@ -63,6 +63,25 @@ def perplexity(losses_N: np.ndarray) -> Perplexity:
   return Perplexity(value, value * error if error else 0.0, loss)
 
 
+def check_numbers(
+  lengths: Sequence[int], num_sequences: int, batch_tokens: int
+) -> None:
+  """Checks those arguments of `last_token_losses` that are numbers.
+
+  Raises:
+    ValueError: If one is out of bounds.
+  """
+  if not lengths or min(lengths) < 1:
+    raise ValueError(f'lengths must be positive, got {list(lengths)}.')
+  parameters.check_bounds('num_sequences', num_sequences, 2, options.MAX_INT)
+  parameters.check_bounds('batch_tokens', batch_tokens, 1, options.MAX_INT)
+  if len(lengths) > _MAX_PROGRAMS:
+    raise ValueError(
+      'Each of the lengths is a program to compile, and there may be at most'
+      f' {_MAX_PROGRAMS}, got {len(lengths)}.'
+    )
+
+
 def check(
   stream: loading.Stream,
   lengths: Sequence[int],
@@ -72,19 +91,9 @@ def check(
   """Checks the arguments of `last_token_losses`.
 
   Raises:
-    ValueError: If the stream is too short, or a number is not positive.
+    ValueError: If a number is out of bounds, or the stream is too short.
   """
-  if not lengths or min(lengths) < 1:
-    raise ValueError(f'lengths must be positive, got {list(lengths)}.')
-  if num_sequences < 2:
-    raise ValueError(f'num_sequences must be at least 2, got {num_sequences}.')
-  if batch_tokens < 1:
-    raise ValueError(f'batch_tokens must be at least 1, got {batch_tokens}.')
-  if len(lengths) > _MAX_PROGRAMS:
-    raise ValueError(
-      'Each of the lengths is a program to compile, and there may be at most'
-      f' {_MAX_PROGRAMS}, got {len(lengths)}.'
-    )
+  check_numbers(lengths, num_sequences, batch_tokens)
   loading.check_long_enough(stream, max(lengths), num_sequences)
 
 
@@ -131,9 +140,10 @@ def last_token_losses(
       shape = jax.ShapeDtypeStruct(
         (batch_size, length + 1), jnp.int32, sharding=sharding.of_batch(mesh)
       )
-      program = losses_fn.lower(params, shape).compile()
-      estimates.check_program(
-        f'{batch_size:,} strings of {length:,} tokens', program, 'batch_tokens'
+      program = programs.compiled(
+        f'{batch_size:,} strings of {length:,} tokens',
+        losses_fn.lower(params, shape),
+        'batch_tokens',
       )
       batches = loading.evaluation_batches(
         stream, length, max(lengths), num_sequences, batch_size

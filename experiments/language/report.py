@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 import dataclasses
-import json
 import math
 import os
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from matplotlib import figure as figure_lib
 from matplotlib import ticker
 
-from experiments.engine import environment, files, pictures, tables
+from experiments.engine import files, pictures, tables
 from experiments.engine import results as results_lib
 from experiments.language import config as config_lib
 from experiments.language import evaluation
@@ -49,22 +48,16 @@ def contents(
     'step': step,
     'diverged': diverged,
     'num_parameters': num_parameters,
-    'experiment': dataclasses.asdict(experiment),
+    **results_lib.origin(experiment),
     'evaluated_on': {
       'data_dir': evaluated.data_dir,
       'fingerprint': evaluated.fingerprint,
     },
-    'environment': environment.current(),
   }
 
 
-def save_json(results: Mapping[str, Any], path: str) -> None:
-  """Writes what `contents` returned; makes the folder."""
-  results_lib.save(path, json.dumps(results, indent=2) + '\n')
-
-
 def load_json(path: str) -> dict[str, Any]:
-  """Reads what `save_json` wrote.
+  """Reads what `contents` returned, from a file.
 
   Raises:
     ValueError: If it is something else.
@@ -122,7 +115,7 @@ def save(
     folder: Where to.
   """
   path = os.path.join(folder, NAME)
-  save_json(results, path + '.json')
+  results_lib.save_json(path + '.json', results)
   rows = [('length', 'perplexity', 'standard_error', 'loss')]
   for length, value in perplexities.items():
     rows.append((length, *dataclasses.astuple(value)))

@@ -12,13 +12,13 @@ import jax.numpy as jnp
 
 from experiments.engine import (
   checkpoints,
-  clock,
   devices,
   estimates,
   files,
   locks,
   loop,
   optimization,
+  parameters,
   progress,
   stopping,
 )
@@ -27,6 +27,9 @@ from experiments.language import config as config_lib
 from experiments.language import evaluation, report, sharding, training
 from experiments.text import loading, tokenizers
 from regulargpt_jax import sampling
+
+# Of a sample.
+_MAX_TOKENS = 2**20
 
 
 def load_text(experiment: config_lib.LanguageExperiment) -> loading.Text:
@@ -96,12 +99,14 @@ def train(
     OSError: If a file cannot be read or written, or another process is using
       the folder.
   """
-  clock.check_limit('time_budget_s', time_budget_s)
+  parameters.check_bounds('time_budget_s', time_budget_s, 0)
   text = devices.on_all(lambda: load_text(experiment))
   experiment = devices.on_all(lambda: trainable(experiment, text))
   devices.check_alike(repr((experiment, files.absolute(workdir))))
-  with locks.locked(workdir):
-    workdir_lib.claim(experiment, workdir)
+  with (
+    locks.locked(workdir),
+    workdir_lib.claimed(experiment, workdir),
+  ):
     try:
       training.train(experiment, workdir, text, time_budget_s)
     except stopping.OutOfTimeError as error:
@@ -141,14 +146,25 @@ def text_of(experiment: config_lib.LanguageExperiment) -> loading.Text:
   return text
 
 
-def load(workdir: str) -> Trained:
-  """Returns a folder's language model from its newest checkpoint.
+def load_experiment(workdir: str) -> config_lib.LanguageExperiment:
+  """Returns what a folder's language model was trained on, and how.
 
   Raises:
     ValueError: If the folder holds no language model.
+  """
+  return workdir_lib.load(workdir, config_lib.LanguageExperiment).experiment
+
+
+def load(workdir: str, experiment: config_lib.LanguageExperiment) -> Trained:
+  """Returns a folder's language model from its newest checkpoint.
+
+  Args:
+    workdir: The folder.
+    experiment: What `load_experiment` returns.
+
+  Raises:
     OSError: If it has no good checkpoint.
   """
-  experiment = workdir_lib.load(workdir, config_lib.LanguageExperiment)
   like = training.state_shapes(experiment, sharding.make_mesh()).params
   step, params = checkpoints.load(workdir, like, experiment.training_steps)
   return Trained(experiment, config_lib.make_model(experiment), params, step)
@@ -185,20 +201,22 @@ def evaluate(
   folder = output_dir or workdir
 
   def check():  # What is impossible fails now, or never.
-    experiment = workdir_lib.load(workdir, config_lib.LanguageExperiment)
+    evaluation.check_numbers(lengths, num_sequences, batch_tokens)
+    experiment = load_experiment(workdir)
     if data_dir:
-      experiment = dataclasses.replace(experiment, data_dir=data_dir)
-      text = load_text(experiment)
-      experiment = on_text(experiment, text)
+      elsewhere = dataclasses.replace(experiment, data_dir=data_dir)
+      text = load_text(elsewhere)
+      evaluated = on_text(elsewhere, text)
     else:
       text = text_of(experiment)
+      evaluated = experiment
     evaluation.check(text.streams['test'], lengths, num_sequences, batch_tokens)
     if devices.is_main():
       files.make_folder(folder)
-    return experiment, text
+    return experiment, evaluated, text
 
-  experiment, text = devices.on_all(check)
-  trained = load(workdir)
+  experiment, evaluated, text = devices.on_all(check)
+  trained = load(workdir, experiment)
   losses = evaluation.last_token_losses(
     trained.model,
     trained.params,
@@ -210,8 +228,8 @@ def evaluate(
   perplexities = {n: evaluation.perplexity(x) for n, x in losses.items()}
   title = config_lib.title(experiment)
   results = report.contents(
-    trained.experiment,
     experiment,
+    evaluated,
     perplexities,
     num_sequences,
     trained.step,
@@ -227,14 +245,15 @@ def evaluate(
   return results
 
 
-def diverged(workdir: str, error: loop.DivergedError) -> dict[str, Any]:
+def diverged(
+  experiment: config_lib.LanguageExperiment, error: loop.DivergedError
+) -> dict[str, Any]:
   """Returns what `evaluate` would, of a training that had to be given up.
 
   Args:
-    workdir: Of `train`.
-    error: What it raised.
+    experiment: What was trained.
+    error: What the training raised.
   """
-  experiment = workdir_lib.load(workdir, config_lib.LanguageExperiment)
   return report.contents(
     experiment,
     experiment,
@@ -275,18 +294,21 @@ def sample(
     prompt.encode()
   except UnicodeEncodeError:  # Python keeps bytes of a shell as surrogates.
     raise ValueError(f'--prompt must be UTF-8, not {prompt!r}.') from None
-  trained = load(workdir)
+  parameters.check_bounds('num_tokens', num_tokens, 1, _MAX_TOKENS)
+  parameters.check_bounds('seed', seed, 0, 2**32 - 1)
+  trained = load(workdir, load_experiment(workdir))
   tokenizer = tokenizers.make_tokenizer(
     trained.experiment.tokenizer, vocabulary_dir
   )
-  tokens = [tokenizer.end_of_text, *tokenizer.encode(prompt).tolist()]
-  max_length = len(tokens) + num_tokens
+  tokens = tokenizer.encode(prompt).tolist()
+  prompt_1xT = jnp.array([[tokenizer.end_of_text, *tokens]])
+  max_length = prompt_1xT.size + num_tokens
   estimates.check(
     f'The keys and values of {max_length:,} tokens',
     estimates.of_arrays(
       jax.eval_shape(
         lambda: trained.model.apply(
-          trained.params, jnp.array([tokens]), max_length, method='prefill'
+          trained.params, prompt_1xT, max_length, method='prefill'
         )
       )
     ),
@@ -295,10 +317,10 @@ def sample(
   drawn = sampling.sample(
     trained.model,
     trained.params,
-    jnp.array([tokens]),
+    prompt_1xT,
     num_tokens,
     jax.random.key(seed),
     temperature,
     top_k,
   )
-  return tokenizer.decode([*tokens[1:], *jax.device_get(drawn)[0].tolist()])
+  return tokenizer.decode([*tokens, *jax.device_get(drawn)[0].tolist()])

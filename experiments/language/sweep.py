@@ -6,7 +6,16 @@ import math
 import os
 from typing import Any
 
-from experiments.engine import clock, devices, files, locks, loop, progress
+from experiments.engine import (
+  clock,
+  devices,
+  files,
+  locks,
+  loop,
+  parameters,
+  progress,
+  selection,
+)
 from experiments.engine import results as results_lib
 from experiments.engine import workdir as workdir_lib
 from experiments.language import config as config_lib
@@ -15,10 +24,10 @@ from experiments.language import evaluation, presets, report, run, sweep_report
 
 def sweep(
   name: str,
-  workdir: str,
-  results_dir: str = '',
-  models: Sequence[str] = (),
-  seeds: Sequence[int] = (),
+  workdir: str | None = None,
+  results_dir: str | None = None,
+  models: Sequence[str] | None = None,
+  seeds: Sequence[int] | None = None,
   training_time_s: float = math.inf,
   batch_tokens: int = config_lib.BATCH_TOKENS,
   report_only: bool = False,
@@ -30,7 +39,8 @@ def sweep(
 
   Args:
     name: Of the preset.
-    workdir: Folder for what is in progress, made if it does not exist.
+    workdir: Folder for what is in progress, made if it does not exist; by
+      default `runs/` and the preset's name.
     results_dir: Folder for the results; by default `results` in the workdir.
     models: Only these of the preset.
     seeds: In place of the preset's.
@@ -48,15 +58,11 @@ def sweep(
     OSError: If a file cannot be read or written.
   """
   preset = presets.PRESETS[name]
-  unknown = [model for model in models if model not in preset.models]
-  if unknown:
-    raise ValueError(
-      f'{name} has no model {unknown[0]!r}; it has {", ".join(preset.models)}.'
-    )
-  clock.check_limit('training_time_s', training_time_s)
-  folder = os.path.join(
-    results_dir or os.path.join(workdir, results_lib.FOLDER), name
-  )
+  selection.check_lists(models=models, seeds=seeds)
+  models = list(selection.chosen('model', models, preset.models))
+  parameters.check_bounds('training_time_s', training_time_s, 0)
+  workdir, results_dir = selection.folders(name, workdir, results_dir)
+  folder = os.path.join(results_dir, name)
   told = (name, workdir, folder, models, seeds, training_time_s, report_only)
   told += (batch_tokens,)
   devices.check_alike(repr((told, overrides)))
@@ -64,7 +70,7 @@ def sweep(
   wanted = [
     (seed, model)
     for seed in seeds or preset.seeds
-    for model in models or preset.models
+    for model in models
     if not report_only
   ]
   experiments = devices.on_all(
@@ -93,9 +99,9 @@ def sweep(
       )
     except loop.DivergedError as error:
       progress.say(str(error))
-      results = run.diverged(run_dir, error)
+      results = run.diverged(experiment, error)
     path = sweep_report.path_of(folder, model, seed)
-    devices.from_main(functools.partial(report.save_json, results, path))
+    devices.from_main(functools.partial(results_lib.save_json, path, results))
   devices.from_main(functools.partial(sweep_report.write, name, folder))
 
 

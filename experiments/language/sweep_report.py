@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -23,17 +24,17 @@ Results = dict[str, dict[int, dict[str, Any]]]
 def differences(
   results: dict[str, Any],
   wanted: config_lib.LanguageExperiment,
-  *names: str,
+  where: str = 'here',
 ) -> list[str]:
   """Returns the fields that a result has otherwise than is wanted, as text.
 
   Args:
     results: What was measured.
     wanted: What should have been.
-    *names: What texts call these two, see `experiment.differences`.
+    where: Where that stands, for the texts.
   """
   found = config_lib.LanguageExperiment(**results['experiment'])
-  differing = experiment_lib.differences(found, wanted, *names)
+  differing = experiment_lib.differences(found, wanted, where)
   # Of no text yet: that of the result, whichever it is.
   for name in ('tokenizer', *config_lib.FOUND_IN_TEXT):
     if not getattr(wanted, name):
@@ -98,12 +99,12 @@ def write(name: str, folder: str) -> None:
     ValueError: If a result is damaged.
   """
   results = load(name, folder)
-  curves = {model: _mean(by_seed) for model, by_seed in results.items()}
-  text = _table(name, results, curves) + '\n\n' + _notes(name, results) + '\n'
-  print(text, end='')
   if not any(results.values()):
     print(f'{folder} holds no results of {name} yet.')
     return
+  curves = {model: _mean(by_seed) for model, by_seed in results.items()}
+  text = _table(name, results, curves) + '\n\n' + _notes(name, results) + '\n'
+  print(text, end='')
   path = os.path.join(folder, NAME)
   files.write_atomically(path + '.md', text)
   files.write_atomically(path + '.csv', _csv(results, curves))
@@ -142,42 +143,44 @@ def _table(name, results, curves) -> str:
   preset = presets.PRESETS[name]
 
   def cell(model, curve, length):
-    text = _DIVERGED if results[model] else _MISSING
-    if curve:
-      value = curve[length]
-      text = f'{value.perplexity:,.2f} ± {value.standard_error:,.2f}'
-      if len(_good(results[model])) < len(results[model]):
-        text += f' {_SOME_DIVERGED}'
-    if name == 'table3':
-      text += f' ({paper.TABLE_3[model, length]:,.2f})'
+    if not curve:
+      return _DIVERGED if results[model] else _MISSING
+    value = curve[length]
+    text = f'{value.perplexity:,.2f} ± {value.standard_error:,.2f}'
+    if len(_good(results[model])) < len(results[model]):
+      text += f' {_SOME_DIVERGED}'
     return text
 
-  return tables.markdown(
-    ['length', *curves],
-    [
-      [f'{n:,}', *(cell(model, curve, n) for model, curve in curves.items())]
-      for n in preset.lengths
-    ],
-  )
+  rows = []
+  for model, curve in curves.items():
+    rows.append([model, *(cell(model, curve, n) for n in preset.lengths)])
+    if name == 'table3':
+      published = (paper.TABLE_3[model, n] for n in preset.lengths)
+      rows.append(['- paper', *(f'{value:,.2f}' for value in published)])
+  return tables.markdown(['model', *(f'{n:,}' for n in preset.lengths)], rows)
 
 
 def _notes(name: str, results: Results) -> str:
   """Returns what there is to know about the table's numbers."""
   preset = presets.PRESETS[name]
   lines = [
-    f'Perplexity of the last token, {preset.num_sequences:,} sequences of the'
-    ' test split, mean over seeds ± standard error of the choice of sequences,'
+    'Perplexity of the last token by length,'
+    f' {preset.num_sequences:,} sequences of the test split, mean over seeds'
+    ' ± standard error of the choice of sequences,'
     ' which end in the same tokens for all seeds, models and lengths:'
     ' differences are surer than that.'
   ]
   if name == 'table3':
-    lines[0] += ' In parentheses: Chi et al. (2023), on OpenWebText2.'
+    lines[0] += ' Paper: Chi et al. (2023), on OpenWebText2.'
   if any(len(_good(by_seed)) < len(by_seed) for by_seed in results.values()):
     lines[0] += f' {_SOME_DIVERGED} Without the seeds that diverged.'
   for model, by_seed in results.items():
     if by_seed:
       lines.append(f'- {model}: {_provenance(preset, model, by_seed)}')
-  return '\n'.join(lines)
+  return '\n'.join(
+    textwrap.fill(line, tables.WIDTH, subsequent_indent='  ' * (line[0] == '-'))
+    for line in lines
+  )
 
 
 def _provenance(preset, model: str, by_seed) -> str:
@@ -206,7 +209,7 @@ def _provenance(preset, model: str, by_seed) -> str:
     text
     for seed, results in by_seed.items()
     for text in differences(
-      results, presets.experiment(preset, model, seed), '', 'in the preset'
+      results, presets.experiment(preset, model, seed), 'preset'
     )
   }
   if differing:

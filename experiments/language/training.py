@@ -13,7 +13,14 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from experiments.engine import devices, estimates, loop, optimization, progress
+from experiments.engine import (
+  devices,
+  estimates,
+  loop,
+  optimization,
+  programs,
+  progress,
+)
 from experiments.language import config as config_lib
 from experiments.language import sharding
 from experiments.text import loading
@@ -76,12 +83,9 @@ def check_fits(
   Raises:
     ValueError: If not even what is needed at least fits.
   """
-  state = state_shapes(experiment, mesh)
-  estimates.check(
-    'The parameters, their gradients and the state of Adam',
-    # The sum of the gradients, and those of a part, beside the state.
-    estimates.of_arrays(state) + 2 * estimates.of_arrays(state.params),
-    'model, or a larger fsdp',
+  # The sum of the gradients, and those of a part.
+  estimates.check_state(
+    state_shapes(experiment, mesh), 2, 'model, or a larger fsdp'
   )
   part = experiment.batch_size // experiment.accumulation_steps
   num_tokens = part * experiment.sequence_length
@@ -211,9 +215,10 @@ def train(
     millions = optimization.num_parameters(state.params) / 1e6
     with progress.timed(f'Compiling a step of {millions:.1f} M parameters'):
       tokens = sharding.put_batch(mesh, batches[first_step])
-      step = jitted_step(experiment, mesh, state).lower(state, tokens).compile()
-      estimates.check_program(
-        'a step', step, 'batch_size, or more accumulation_steps'
+      step = programs.compiled(
+        'a step',
+        jitted_step(experiment, mesh, state).lower(state, tokens),
+        'batch_size, or more accumulation_steps',
       )
     return step, (sharding.put_batch(mesh, part) for part in stream)
 

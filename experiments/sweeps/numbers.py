@@ -1,28 +1,20 @@
 """What measured cells come to: the paper's Max and Avg, beside the paper's."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 
 import numpy as np
 
+from experiments.engine import experiment as experiment_lib
 from experiments.formal import config as config_lib
-from experiments.formal import range_evaluation
+from experiments.formal import evaluation, range_evaluation
 from experiments.sweeps import paper, presets, results
 
 # Shown in the table of the preset whose tasks it shares.
 _BESIDE = {'table1_extra': 'table1'}
 
 # Fields that runs of one cell differ in, or on which no result depends.
-_FREE_FIELDS = frozenset(
-  {
-    'learning_rate',
-    'seed',
-    'model_init_seed',
-    'log_every',
-    'checkpoint_every',
-    'smallest_bucket',
-  }
-)
+_FREE_FIELDS = ('learning_rate', 'seed', 'model_init_seed', 'smallest_bucket')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +47,8 @@ class Entry:
     ours: What was measured, or None.
     paper: What the paper reports, or None.
     result: What `ours` comes from, or None.
+    about: What a report says of its preset.
+    is_own: Whether its preset is a user's own.
   """
 
   preset: str
@@ -64,13 +58,19 @@ class Entry:
   ours: Numbers | None
   paper: Numbers | None
   result: results.Result | None
+  about: str
+  is_own: bool
 
 
-def tables(measured: Iterable[results.Result]) -> dict[str, list[Entry]]:
+def tables(
+  measured: Iterable[results.Result],
+  own: Mapping[str, presets.Preset] | None = None,
+) -> dict[str, list[Entry]]:
   """Returns the tables of which at least one cell is measured.
 
   Args:
     measured: Results of different cells.
+    own: Sweeps that users defined, by name.
 
   Returns:
     By preset, an entry for each of its numbers, missing ones too, task by task.
@@ -80,58 +80,73 @@ def tables(measured: Iterable[results.Result]) -> dict[str, list[Entry]]:
     ValueError: If a result is not of a preset's cell.
   """
   by_cell = {(r.preset, r.task, r.model): r for r in measured}
+  all_presets = {**(own or {}), **presets.PRESETS}
   known = {
     (name, cell.task, cell.model): cell
-    for name, preset in presets.PRESETS.items()
+    for name, preset in all_presets.items()
     for cell in presets.cells(preset)
   }
   for key, result in by_cell.items():
     if key not in known:
       raise ValueError(f'No preset has the cell {"/".join(key)}.')
+    tests = _tests(known[key])
     for test in result.accuracy:
-      if test not in known[key].tests:
+      if test not in tests:
         raise ValueError(f'The cell {"/".join(key)} has no test {test!r}.')
   found = {name for name, _, _ in by_cell}
   # The paper's cells are shown, if missing, wherever ours are.
   shown = found | {_BESIDE[name] for name in found if name in _BESIDE}
   by_table: dict[str, list[Entry]] = {}
-  for name in presets.PRESETS:
+  for name, preset in all_presets.items():
     if name not in shown:
       continue
     entries = by_table.setdefault(_BESIDE.get(name, name), [])
     for key, cell in known.items():
       if key[0] == name:
-        entries.extend(_entries(name, cell, by_cell.get(key)))
+        entries.extend(_entries(name, preset, cell, by_cell.get(key)))
   return by_table
 
 
+def _tests(cell: presets.Cell) -> list[str]:
+  """Returns the names of a cell's tests, of further kinds of strings too."""
+  return [
+    evaluation.named(test, kind)
+    for test in cell.tests
+    for kind in evaluation.names(cell.experiment)
+  ]
+
+
 def _entries(
-  preset: str, cell: presets.Cell, result: results.Result | None
+  name: str,
+  preset: presets.Preset,
+  cell: presets.Cell,
+  result: results.Result | None,
 ) -> list[Entry]:
   entries = []
-  for test in cell.tests:
+  for test in _tests(cell):
     # Only the table of named tests asks for the training length.
-    settings = (paper.SAME_LENGTH,) if test else ()
+    settings = (paper.SAME_LENGTH,) if test and test in cell.tests else ()
     for setting in (*settings, paper.EXTRAPOLATION):
       is_measured = result is not None and test in result.accuracy
       entries.append(
         Entry(
-          preset,
+          name,
           cell,
           test,
           setting,
           measure(result, test, setting) if is_measured else None,
-          _published(preset, cell, test, setting),
+          _published(preset.paper, cell, test, setting),
           result if is_measured else None,
+          about=preset.about,
+          is_own=name not in presets.PRESETS,
         )
       )
   return entries
 
 
 def _published(
-  preset: str, cell: presets.Cell, test: str, setting: str
+  table: int, cell: presets.Cell, test: str, setting: str
 ) -> Numbers | None:
-  table = presets.PRESETS[preset].paper
   if table == 1:
     return Numbers(*paper.TABLE_1[cell.task, cell.model])
   if table == 2:
@@ -195,6 +210,15 @@ def runs_at(result: results.Result, learning_rate: float) -> list[int]:
   ]
 
 
+def num_perfect(result: results.Result) -> int:
+  """Returns how many runs are right on all strings beyond training."""
+  is_right_TxR = [
+    (np.array(accuracy)[:, result.training_length :] == 1).all(-1)
+    for accuracy in result.accuracy.values()
+  ]
+  return int(np.all(is_right_TxR, axis=0).sum())
+
+
 def diverged(result: results.Result) -> list[dict]:
   """Returns the runs that diverged."""
   return [run for run in result.runs if run['diverged_at'] is not None]
@@ -211,16 +235,16 @@ def differences(
     where: Where the cell stands, for the texts.
 
   Returns:
-    One text for each difference, as `training_steps 1000 (preset: 100000)`.
+    One text for each difference, as of `experiment.differences`.
   """
-  wanted = results.stored(cell.experiment)
   # A field that is newer than a result is what it always was: its default.
-  had = dataclasses.asdict(config_lib.Experiment()) | result.experiment
-  texts = [
-    f'{name} {had[name]} ({where}: {wanted.get(name)})'
-    for name in sorted(had.keys() - _FREE_FIELDS)
-    if had[name] != wanted.get(name)
-  ]
+  wanted = results.stored(cell.experiment)
+  differing = experiment_lib.differences(
+    config_lib.Experiment(**result.experiment),
+    config_lib.Experiment(**wanted),
+    where,
+  )
+  texts = [text for k, text in differing.items() if k not in _FREE_FIELDS]
   runs = [(run['learning_rate'], run['seed']) for run in result.runs]
   if sorted(runs) != sorted(cell.runs):
     texts.append(f'{_spelled(runs)} ({where}: {_spelled(cell.runs)})')

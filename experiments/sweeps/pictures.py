@@ -57,13 +57,14 @@ def accuracy(
   axes.axvspan(
     0.5, trained + 0.5, color='0.88', label=f'trained on (1..{trained})'
   )
+  are_known = all(result.model in STYLES for result in cells.values())
   for i, (model, result) in enumerate(cells.items()):
     rate = numbers.best_learning_rate(result, test, paper.EXTRAPOLATION)
     runs = numbers.runs_at(result, rate)
     percent_SxT = 100 * results.accuracies(result, test)[runs]
     num_lengths = percent_SxT.shape[1]
     lengths = range(1, num_lengths + 1)
-    style = STYLES[result.model]
+    style = STYLES[result.model] if are_known else pictures.style(i)
     every = max(1, num_lengths // _NUM_MARKERS)
     axes.fill_between(
       lengths,

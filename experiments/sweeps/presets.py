@@ -81,8 +81,8 @@ def cells(preset: Preset) -> list[Cell]:
   found = []
   for task, task_fields in preset.tasks.items():
     for model, model_fields in preset.models.items():
-      named = {} if config_lib.brings_its_own(task_fields) else {'task': task}
-      fields = {**preset.base, **named, **task_fields, **model_fields}
+      names = _names(task, model, preset.base, task_fields, model_fields)
+      fields = {**names, **preset.base, **task_fields, **model_fields}
       # All are made, so that a bad seed or rate fails now.
       experiment, *_ = (
         config_lib.Experiment(
@@ -100,22 +100,45 @@ def cells(preset: Preset) -> list[Cell]:
   return found
 
 
-def of_automata(preset: Preset, folder: str) -> Preset:
-  """Returns a preset whose tasks are the automata of a folder.
+def with_tasks(preset: Preset, folder: str | None) -> Preset:
+  """Returns a preset whose tasks, if it has none, are automata of a folder.
 
   Args:
-    preset: One without tasks.
+    preset: With or without tasks.
     folder: Each file that ends as one of an automaton is a task, called so.
 
   Raises:
-    ValueError: If the preset has tasks of its own, or there is no automaton, or
-      one cannot be read.
+    ValueError: If tasks are given twice or not at all, or if there is no
+      automaton, or one cannot be read.
   """
+  if preset.tasks and folder is None:
+    return preset
   if preset.tasks:
     raise ValueError('--automata is for --preset=mlregtest.')
+  if folder is None:
+    raise ValueError('Give --automata, the folder of automata to learn.')
   found = automata.read_folder(folder)
   tasks = {name: {'automaton': fields} for name, fields in found.items()}
   return dataclasses.replace(preset, tasks=tasks)
+
+
+def _names(
+  task: str, model: str, base: Fields, task_fields: Fields, model_fields: Fields
+) -> Fields:
+  """Returns which task and model a cell's names mean, where its fields do not.
+
+  The name of a task is one of ours, or one in a module that all cells share; so
+  is that of a model.
+  """
+  names = {}
+  if not (
+    {'regex', 'automaton', 'strings'} & {*base, *task_fields}
+    or 'task_module' in task_fields
+  ):
+    names['task'] = task
+  if 'model_module' not in model_fields:
+    names['architecture'] = model
+  return names
 
 
 # Chi et al. (2023), appendix A; the number of test strings is ours.

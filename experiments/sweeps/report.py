@@ -2,11 +2,19 @@
 
 from collections.abc import Sequence
 import os
+import textwrap
 
 from experiments.engine import files
 from experiments.engine import results as results_lib
 from experiments.engine import tables as tables_lib
-from experiments.sweeps import mlregtest, numbers, page, results, tables
+from experiments.sweeps import (
+  mlregtest,
+  numbers,
+  own,
+  page,
+  results,
+  tables,
+)
 
 NAME = 'report'
 
@@ -47,7 +55,9 @@ def report(
   measured = list(results.load_all(folder))
   # Whose tasks are the user's, and which are many.
   of_languages = [r for r in measured if r.preset == mlregtest.PRESET]
-  found = numbers.tables(r for r in measured if r.preset != mlregtest.PRESET)
+  found = numbers.tables(
+    (r for r in measured if r.preset != mlregtest.PRESET), own.kept(folder)
+  )
   text = markdown(found, of_languages)
   if readme:
     _renew(readme, text)
@@ -94,8 +104,42 @@ def markdown(
   for name, entries in found.items():
     parts.append(f'### {name}: {tables.num_measured(entries)}')
     parts.append(tables_lib.markdown(*tables.accuracies(entries)))
-    parts.append(tables.legend(entries))
-    parts.append(tables_lib.markdown(*tables.provenance(entries)))
+    parts.append(textwrap.fill(tables.legend(entries), tables_lib.WIDTH))
+    parts.append('\n'.join(_provenance(*tables.provenance(entries))))
   if of_languages:
     parts.append(mlregtest.markdown(of_languages))
   return '\n\n'.join(parts or ['Nothing is measured yet.']) + '\n'
+
+
+def _provenance(header: list[str], rows: list[list[str]]) -> list[str]:
+  """Returns how cells were measured, what is so of every cell once.
+
+  Args:
+    header: Of `tables.provenance`.
+    rows: Of `tables.provenance`.
+  """
+  differ = [len({*column}) > 1 for column in zip(*rows, strict=True)]
+
+  def listed(row, is_shown):
+    return '; '.join(
+      f'{name}: {tables_lib.escaped(value)}'
+      for name, value, shown in zip(header, row, is_shown, strict=True)
+      if value and shown
+    )
+
+  lines = []
+  if len(rows) > 1 and not all(differ[2:]):
+    alike = [False, False, *(not x for x in differ[2:])]
+    lines.append(f'Every cell: {listed(rows[0], alike)}')
+  own = differ if len(rows) > 1 else [True] * len(header)
+  own[:2] = False, False
+  lines += [
+    f'- {tables_lib.escaped(", ".join(row[:2]))}: {listed(row, own)}'
+    for row in rows
+  ]
+  return [
+    textwrap.fill(
+      line, tables_lib.WIDTH, subsequent_indent='  ' * (line[0] == '-')
+    )
+    for line in lines
+  ]

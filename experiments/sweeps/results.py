@@ -18,6 +18,8 @@ from experiments.engine import results as results_lib
 from experiments.formal import config as config_lib
 from experiments.sweeps import presets
 
+# Folder in a folder of results that holds those of language models.
+_LANGUAGE = 'language'
 # Points of a training curve that are kept.
 _MAX_CURVE_POINTS = 100
 _DIGITS = 4
@@ -191,6 +193,7 @@ def _check(result: Result) -> None:
     kinds = (int, float) if kind is float else kind
     if not isinstance(getattr(result, field.name), kinds):
       raise ValueError(f'its {field.name} is not of type {kind.__name__}.')
+  config_lib.Experiment(**result.experiment)
   num_runs = len(result.runs)
   if not (num_runs and result.accuracy and result.training_length > 0):
     raise ValueError('it has no runs, accuracy or training length.')
@@ -246,8 +249,9 @@ def load_all(folder: str) -> Iterator[Result]:
     ValueError: If a JSON file is no result, or that of another path's cell.
   """
   for name in files.below(folder):
-    of_language = name.startswith(results_lib.LANGUAGE + os.sep)
-    if name.endswith('.json') and not of_language:
+    of_language = name.startswith(_LANGUAGE + os.sep)
+    of_sweep = name.count(os.sep) == 1  # What it is: see `own.keep`.
+    if name.endswith('.json') and not (of_language or of_sweep):
       file = os.path.join(folder, name)
       result = load(file)
       place = os.path.join(result.preset, result.task, f'{result.model}.json')

@@ -1,4 +1,4 @@
-"""A preset's cells, one after another: train, evaluate, keep the result."""
+"""A sweep's cells, one after another: train, evaluate, keep the result."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -6,6 +6,7 @@ import math
 import os
 import shlex
 import time
+from typing import Any
 
 from experiments.engine import (
   clock,
@@ -14,7 +15,9 @@ from experiments.engine import (
   locks,
   loop,
   metrics,
+  parameters,
   progress,
+  selection,
   stopping,
 )
 from experiments.engine import results as results_lib
@@ -23,11 +26,10 @@ from experiments.formal import (
   builders,
   evaluation,
   limits,
-  report,
   strings,
   training,
 )
-from experiments.sweeps import numbers, presets, results
+from experiments.sweeps import numbers, own, presets, results
 
 
 def narrowed(
@@ -36,41 +38,44 @@ def narrowed(
   models: Sequence[str] | None = None,
   learning_rates: Sequence[float] | None = None,
   seeds: Sequence[int] | None = None,
-  training_steps: int | None = None,
+  **fields: Any,
 ) -> presets.Preset:
   """Returns a preset with less or other in it; what is None stays.
 
+  Args:
+    preset: What there is.
+    tasks: Names of those to keep.
+    models: Names of those to keep.
+    learning_rates: In place of the preset's.
+    seeds: In place of the preset's.
+    **fields: Of `Experiment`, in place of those that all cells share.
+
   Raises:
-    ValueError: If it has no such task or model, or nothing is left.
+    ValueError: If it has no such task or model, nothing is left, or cells have
+      a field of their own.
   """
-  given = {
-    'tasks': tasks,
-    'models': models,
-    'learning_rates': learning_rates,
-    'seeds': seeds,
-  }
-  for name, values in given.items():
-    if values is not None and not values:
-      raise ValueError(f'{name} must not be empty.')
-    if values is not None and len(set(values)) < len(values):
-      raise ValueError(f'{name} must differ, got {list(values)}.')
-
-  def chosen(kind, wanted, known):
-    for name in wanted or ():
-      if name not in known:
-        raise ValueError(
-          f'The preset has no {kind} {name!r}; it has {", ".join(known)}.'
-        )
-    return {name: known[name] for name in wanted or known}
-
-  base = dict(preset.base)
-  if training_steps is not None:
-    base['training_steps'] = training_steps
+  selection.check_lists(
+    tasks=tasks, models=models, learning_rates=learning_rates, seeds=seeds
+  )
+  fields = {name: value for name, value in fields.items() if value is not None}
+  for name in fields:
+    of_cells = [
+      key
+      for kind in (preset.tasks, preset.models)
+      for key, values in kind.items()
+      if name in values
+    ]
+    if of_cells or name in own.OF_CELLS:
+      which = f', {", ".join(of_cells)}' if of_cells else ''
+      raise ValueError(
+        f'--{name} belongs to the tasks and models of the sweep{which}; for'
+        ' others, write a file for --cells.'
+      )
   return dataclasses.replace(
     preset,
-    base=base,
-    tasks=chosen('task', tasks, preset.tasks),
-    models=chosen('model', models, preset.models),
+    base={**preset.base, **fields},
+    tasks=selection.chosen('task', tasks, preset.tasks),
+    models=selection.chosen('model', models, preset.models),
     learning_rates=learning_rates or preset.learning_rates,
     seeds=seeds or preset.seeds,
   )
@@ -127,13 +132,11 @@ def sweep(
     stopping.RunInterruptedError: If a signal came; all is saved.
     OSError: If a file cannot be written, or another process is using a folder.
   """
-  clock.check_limit('time_budget_s', time_budget_s)
+  parameters.check_bounds('time_budget_s', time_budget_s, 0)
   stop_at = time.monotonic() + time_budget_s
-  workdir = workdir or os.path.join('runs', name)
-  in_workdir = os.path.join(workdir, results_lib.FOLDER)
-  results_dir = results_dir or in_workdir
+  workdir, results_dir = selection.folders(name, workdir, results_dir)
   report_flags = [f'--results={results_dir}', f'--output_dir={workdir}']
-  if results_dir == in_workdir:
+  if results_dir == os.path.join(workdir, results_lib.FOLDER):
     report_flags = [f'--workdir={workdir}']
   devices.check_alike(
     repr(
@@ -148,8 +151,17 @@ def sweep(
 
   def check():  # What is impossible fails now, or never.
     for cell in cells:
+      steps = cell.experiment.training_steps
+      parameters.check_bounds('training_steps', steps, 1)
+      longest = builders.longest_trained(cell.experiment)
+      has_longer = cell.experiment.max_range_test_length > longest
+      if not (has_longer or cell.experiment.has_strings_alone):
+        raise ValueError(
+          f'{cell.name}: max_range_test_length'
+          f' ({cell.experiment.max_range_test_length}) must exceed the longest'
+          f' training string ({longest}): the score is of longer ones.'
+        )
       task, model = builders.make_task_and_model(cell.experiment)
-      builders.make_curriculum(cell.experiment)
       strings.check(cell.experiment, task)
       limits.check(cell.experiment, task, model, len(cell.runs))
 
@@ -158,6 +170,8 @@ def sweep(
   part_folder = os.path.join(workdir, f'part_{part.replace("/", "_of_")}')
   with locks.locked(part_folder):
     waiting = [c for c in cells if not _has_result(name, c, results_dir)]
+    if name not in presets.PRESETS:
+      devices.from_main(lambda: own.keep(name, preset, results_dir))
     if len(waiting) < len(cells):
       progress.say(
         f'{len(cells) - len(waiting)} of {len(cells)} cells have results.'
@@ -209,18 +223,18 @@ def _measure(
   folder = os.path.join(workdir, 'cells', cell.task, cell.model)
   runs = [(rate, seed, seed) for rate, seed in cell.runs]
   with locks.locked(folder):
-    workdir_lib.claim(experiment, folder, runs)
     try:
-      state = training.train(
-        experiment,
-        folder,
-        task,
-        model,
-        runs,
-        stop_at - time.monotonic(),
-        what,
-        steps_after,
-      )
+      with workdir_lib.claimed(experiment, folder, runs):
+        state = training.train(
+          experiment,
+          folder,
+          task,
+          model,
+          runs,
+          stop_at - time.monotonic(),
+          what,
+          steps_after,
+        )
     except loop.DivergedError as error:
       progress.say('Every run has diverged.')
       state = error.state
@@ -234,7 +248,7 @@ def _measure(
         tested, builders.make_task(tested), model, state.params
       )
       for kind, values in found.items():
-        accuracies[', '.join(filter(None, (test, kind)))] = values.accuracy
+        accuracies[evaluation.named(test, kind)] = values.accuracy
     diverged_at = devices.fetch(state.diverged_at)
     evaluation_s = time.perf_counter() - start
 
@@ -243,7 +257,7 @@ def _measure(
         name,
         cell,
         diverged_at,
-        report.longest_trained(experiment),
+        builders.longest_trained(experiment),
         1 / task.output_size,
         accuracies,
         metrics.read(folder),

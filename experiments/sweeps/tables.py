@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 import datetime
 
 from experiments.engine import tables as tables_lib
-from experiments.sweeps import numbers, presets, results
+from experiments.sweeps import numbers, results
 
 MISSING = 'missing'
 _DIVERGED = '†'
@@ -24,20 +24,23 @@ def num_measured(entries: Sequence[numbers.Entry]) -> str:
 
 def model_name(entry: numbers.Entry) -> str:
   """Returns a model's name, saying so where the paper does not have it."""
-  is_ours = entry.cell.experiment.max_extra_levels > 0
+  is_ours = entry.cell.experiment.max_extra_levels > 0 and not entry.is_own
   return entry.cell.model + (' (ours)' if is_ours else '')
 
 
 def legend(entries: Sequence[numbers.Entry]) -> str:
   """Says what the numbers of a table are."""
-  about = presets.PRESETS[entries[0].preset].about
+  about = entries[0].about
   text = f'{about} ' if about else ''
   text += 'Mean accuracy over all lengths beyond training, in percent'
   if any(entry.test for entry in entries):
     text += ' (same length: accuracy at the longest training length)'
   text += (
     '. Measured: Max / Avg / mean: the best of all runs / the mean over the'
-    ' seeds at the best learning rate / the mean over all runs.'
+    ' seeds at the best learning rate / the mean over all runs. The best'
+    ' learning rate is that of the highest mean over its seeds on these very'
+    ' lengths, as in the paper, so Max and Avg are of a choice that saw the'
+    ' test. Perfect runs are right on every string beyond training.'
   )
   if any(entry.paper for entry in entries):
     text += (
@@ -118,13 +121,13 @@ def provenance(entries: Sequence[numbers.Entry]) -> Text:
     'task',
     'model',
     'best learning rate',
-    'runs',
+    'perfect runs',
     'diverged',
     'steps',
     'not as the preset',
-    'lengths trained; tested',
+    'lengths',
     'device',
-    'training + evaluation, h:mm:ss',
+    'training + evaluation',
     'date',
     'versions',
   ]
@@ -141,7 +144,7 @@ def provenance(entries: Sequence[numbers.Entry]) -> Text:
         entry.cell.task,
         model_name(entry),
         ', '.join(rates),
-        str(len(result.runs)),
+        f'{numbers.num_perfect(result)} of {len(result.runs)}',
         '; '.join(
           f'learning rate {run["learning_rate"]:g}, seed {run["seed"]}, at step'
           f' {run["diverged_at"]}'
@@ -163,7 +166,7 @@ def provenance(entries: Sequence[numbers.Entry]) -> Text:
 def _lengths(entry: numbers.Entry) -> str:
   trained = entry.result.training_length
   longest = len(entry.result.accuracy[entry.test][0])
-  return f'1..{trained}; {trained + 1}..{longest}'
+  return f'trained 1..{trained}, tested {trained + 1}..{longest}'
 
 
 def _device(result: results.Result) -> str:
@@ -223,6 +226,7 @@ def _line(entry: numbers.Entry) -> dict[str, object]:
   line |= {
     'best_learning_rate': '' if ours is None else ours.learning_rate,
     'runs': of_result(lambda r: len(r.runs)),
+    'perfect_runs': of_result(numbers.num_perfect),
     'diverged_runs': of_result(lambda r: len(numbers.diverged(r))),
     'training_steps': of_result(lambda r: r.experiment.get('training_steps')),
     'training_length': of_result(lambda r: r.training_length),

@@ -6,7 +6,6 @@ checkpoint holds anyway.
 
 from collections.abc import Iterator, Sequence
 import dataclasses
-import json
 import os
 from typing import Any
 
@@ -14,7 +13,7 @@ from google.protobuf import json_format
 import grain
 import numpy as np
 
-from experiments.engine import files
+from experiments.engine import errors, files, json_reading
 from experiments.text import builder, documents, splits
 
 # Without end; grain's own endless length overflows in batches of one.
@@ -37,6 +36,7 @@ _ADDED_METADATA = {
   'key': documents.KEY,
   'splits': 'hash',
   'num_skipped': 0,
+  'num_copies': 0,
 }
 
 
@@ -49,8 +49,8 @@ class Text:
     metadata: `tokenizer` (its name), `vocab_size`, `end_of_text`, `heldout`,
       `files` (name to bytes), `key` (of the text in them), `splits` (a key of
       `splits.RULES`), `num_documents` and `num_tokens` (by split),
-      `num_skipped` (records without text) and `fingerprint`, which is the same
-      where all tokens are.
+      `num_skipped` (records without text), `num_copies` (left out) and
+      `fingerprint`, which is the same where all tokens are.
     streams: The tokens, by split: train, validation, test.
   """
 
@@ -159,9 +159,9 @@ def load(data_dir: str, tokenizer: str = '') -> Text:
   except (OSError, ImportError, MemoryError):
     raise
   except Exception as error:  # TFDS raises many kinds.
-    line = (str(error) or type(error).__name__).splitlines()[0]
     raise OSError(
-      f'{folder} is damaged ({line}); remove it and prepare again.'
+      f'{folder} is damaged ({errors.first_line(error)}); remove it and prepare'
+      ' again.'
     ) from error
 
 
@@ -176,10 +176,9 @@ def _open(data_dir: str, tokenizer: str) -> Text:
     if not os.path.isfile(os.path.join(folder, name)):
       raise ValueError(f'it has no {name}')
   dataset = builder.TextTokens(data_dir=data_dir, config=tokenizer)
-  with open(os.path.join(folder, 'features.json'), encoding='utf-8') as f:
-    features = json_format.MessageToDict(dataset.info.features.to_proto())
-    if json.load(f) != features:
-      raise ValueError('its features.json is not as prepare_text writes it')
+  features = json_format.MessageToDict(dataset.info.features.to_proto())
+  if json_reading.read(os.path.join(folder, 'features.json')) != features:
+    raise ValueError('its features.json is not as prepare_text writes it')
   stored = dataset.info.metadata or {}
   missing = [name for name in _METADATA if name not in stored]
   if missing:

@@ -48,7 +48,7 @@ def make_pieces(
 ) -> tuple[list[str], splits.Rule]:
   """Makes the pieces that are missing.
 
-  Where documents turn out to be few, all are made once more.
+  Where hashes do not serve, all are made once more.
 
   Args:
     source: What to make them of.
@@ -60,8 +60,8 @@ def make_pieces(
     piece is a .npz file with the tokens [N] of each of `splits.SPLITS`, every
     document followed by end-of-text; `counts` [3, 2], the numbers of documents
     and of tokens in each; `digest` of all, uint8 [32]; `places` and `lengths`
-    (characters) of the D documents [D]; and `num_skipped`, the number of
-    records without text.
+    (characters) of the D documents [D]; and `num_skipped` and `num_copies`, the
+    numbers of records without text, and of those left out as copies.
 
   Raises:
     ValueError: If a file is not as it should be, or there is too little text.
@@ -72,21 +72,16 @@ def make_pieces(
     pieces = _make_all(source, work, rule, [], pool, num_workers)
     if not pieces:
       raise ValueError('There is no text in any of the files.')
-    num_documents = sum(read(pieces, 'counts'))[:, 0].tolist()
-    if not any(num_documents) or not splits.are_few(
-      num_documents, source.heldout
-    ):
+    counts = sum(read(pieces, 'counts'))
+    if not counts.any() or splits.hash_serves(counts, source.heldout):
       return pieces, rule
     places, lengths = (list(read(pieces, n)) for n in ('places', 'lengths'))
-    rule = splits.of_few(
-      np.concatenate(places),
-      np.concatenate(lengths),
-      source.heldout,
-      is_txt=len(source.paths) == 1 and documents.is_txt(source.paths[0]),
+    rule, before_end = splits.by_cut(
+      np.concatenate(places), np.concatenate(lengths), source.heldout
     )
-    # Characters from the beginning of a piece to the end of the text.
-    before_end = np.cumsum([x.sum() for x in lengths[::-1]])[::-1].tolist()
-    return _make_all(source, work, rule, before_end, pool, num_workers), rule
+    stops = np.cumsum(list(map(len, places)))
+    by_piece = np.split(before_end, stops[:-1])
+    return _make_all(source, work, rule, by_piece, pool, num_workers), rule
 
 
 def read(pieces: Sequence[str], name: str) -> Iterator[np.ndarray]:
@@ -100,12 +95,22 @@ def _make_all(
   source: Source,
   work: str,
   rule: splits.Rule,
-  before_end: Sequence[int],
+  before_end: Sequence[np.ndarray],
   pool: futures.Executor,
   num_workers: int,
 ) -> list[str]:
-  """Makes the pieces of a rule that are missing; returns all."""
+  """Makes the pieces of a rule that are missing; returns all.
+
+  Args:
+    source: See `make_pieces`.
+    work: See `make_pieces`.
+    rule: Of the text.
+    before_end: For a cut, what `splits.by_cut` returned, by piece.
+    pool: Of workers.
+    num_workers: In it.
+  """
   paths = source.paths
+  digest = hashlib.sha256(b''.join(x.tobytes() for x in before_end)).hexdigest()
   bar = progress.bar(sum(map(os.path.getsize, paths)), 0, 'Tokens', 'B')
   bar.unit_scale = True
   pieces = []
@@ -119,15 +124,15 @@ def _make_all(
 
     start = 0
     for path in paths:
-      folder = os.path.join(work, _key(path, source, rule))
+      folder = os.path.join(work, _key(path, source, rule, digest))
       files.make_folder(folder)
       for block in documents.blocks(path):
         piece = os.path.join(folder, f'{block.number:06d}.npz')
-        end = before_end[len(pieces)] if before_end else 0
+        where = before_end[len(pieces)] if before_end else None
         pieces.append(piece)
         if not os.path.exists(piece):
           with _no_interrupt():
-            future = pool.submit(_make_piece, block, piece, source, rule, end)
+            future = pool.submit(_make_piece, block, piece, source, rule, where)
           pending.append((start + block.position, future))
         elif not pending:
           bar.update(start + block.position - bar.n)
@@ -140,7 +145,7 @@ def _make_all(
   return pieces
 
 
-def _key(path: str, source: Source, rule: splits.Rule) -> str:
+def _key(path: str, source: Source, rule: splits.Rule, digest: str) -> str:
   """Returns a name that changes with whatever a file's pieces depend on."""
   status = os.stat(path)
   parts = (
@@ -150,6 +155,7 @@ def _key(path: str, source: Source, rule: splits.Rule) -> str:
     source.tokenizer_args[0],
     source.key,
     dataclasses.astuple(rule),
+    digest,  # Where a text is cut, depends on all its files.
   )
   return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
@@ -159,7 +165,7 @@ def _make_piece(
   path: str,
   source: Source,
   rule: splits.Rule,
-  before_end: int,
+  before_end: np.ndarray | None,
 ) -> None:
   """Writes a block's tokens, by split; runs in a worker."""
   tokenizer = tokenizers.make_tokenizer(*source.tokenizer_args)
@@ -167,17 +173,20 @@ def _make_piece(
   tokens = {split: [end_of_text[:0]] for split in splits.SPLITS}
   num_documents = dict.fromkeys(splits.SPLITS, 0)
   places, lengths = [], []
-  num_skipped = 0
+  num_skipped = num_copies = 0
   for document in documents.documents(block, source.key):
     if not document:
       num_skipped += 1
       continue
-    places.append(splits.place_of(document))
+    where = place = splits.place_of(document)
+    if before_end is not None:
+      where = int(before_end[len(places)])
+      num_copies += where == splits.COPY
+    places.append(place)
     lengths.append(len(document))
-    for split, part in splits.parts(document, places[-1], before_end, rule):
+    for split, part in splits.parts(document, where, rule):
       tokens[split] += [tokenizer.encode(part), end_of_text]
       num_documents[split] += 1
-    before_end -= lengths[-1]
   tokens = {split: np.concatenate(parts) for split, parts in tokens.items()}
   counts = [(num_documents[s], len(tokens[s])) for s in splits.SPLITS]
   counts = np.array(counts, np.int64)
@@ -192,6 +201,7 @@ def _make_piece(
     places=np.array(places, np.float64),
     lengths=np.array(lengths, np.int64),
     num_skipped=np.array(num_skipped, np.int64),
+    num_copies=np.array(num_copies, np.int64),
     **tokens,
   )
   files.write_atomically(path, contents.getvalue())

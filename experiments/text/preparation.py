@@ -18,7 +18,7 @@ from typing import Any
 
 import tensorflow_datasets as tfds
 
-from experiments.engine import files, locks, progress
+from experiments.engine import files, locks, parameters, progress
 from experiments.text import builder, documents, loading, splits, tokenizers
 from experiments.text import pieces as pieces_lib
 
@@ -40,8 +40,8 @@ def prepare(
     tokenizer_name: A key of `tokenizers.TOKENIZERS`; '' for
       `tokenizers.default_name`.
     vocabulary_dir: See `tokenizers.make_tokenizer`.
-    heldout: Fraction of the documents in the validation split, and in the test
-      split; see `splits` for which they are.
+    heldout: Fraction of the text in the validation split, and in the test
+      split; see `splits` for which part it is.
     num_workers: Processes; 0 for one per core.
     key: Of the text in a line of JSON.
 
@@ -56,8 +56,7 @@ def prepare(
   """
   if not 0 < heldout < 0.5:
     raise ValueError(f'heldout must be above 0 and below 0.5, not {heldout}.')
-  if num_workers < 0:
-    raise ValueError(f'num_workers must be 0 or more, not {num_workers}.')
+  parameters.check_bounds('num_workers', num_workers, 0, 2**10)
   why = ''
   if not tokenizer_name:
     tokenizer_name = tokenizers.default_name(vocabulary_dir)
@@ -117,7 +116,10 @@ def _measure(pieces: Sequence[str], key: str) -> dict[str, Any]:
     ValueError: If there is no document.
   """
   total = sum(pieces_lib.read(pieces, 'counts'))
-  num_skipped = int(sum(pieces_lib.read(pieces, 'num_skipped')))
+  num_skipped, num_copies = (
+    int(sum(pieces_lib.read(pieces, name)))
+    for name in ('num_skipped', 'num_copies')
+  )
   if not total.any():
     why = f': {_skipped(num_skipped, key)}; is it another --key?'
     raise ValueError(
@@ -134,6 +136,7 @@ def _measure(pieces: Sequence[str], key: str) -> dict[str, Any]:
     ),
     'num_tokens': dict(zip(splits.SPLITS, num_tokens, strict=True)),
     'num_skipped': num_skipped,
+    'num_copies': num_copies,
     'fingerprint': fingerprint.hexdigest(),
   }
 
@@ -169,15 +172,19 @@ def _write_dataset(
 
 def summary(text: loading.Text) -> str:
   """Returns a table of a dataset's splits, and what was not as usual."""
-  lines = [f'{"split":<12}{"documents":>14}{"tokens":>18}']
-  for split in splits.SPLITS:
-    lines.append(
-      f'{split:<12}{text.metadata["num_documents"][split]:>14,}'
-      f'{text.metadata["num_tokens"][split]:>18,}'
-    )
   metadata = text.metadata
+  lines = [f'{"split":<12}{"documents":>14}{"tokens":>18}{"share":>9}']
+  total = sum(metadata['num_tokens'].values())
+  for split in splits.SPLITS:
+    number = metadata['num_tokens'][split]
+    lines.append(
+      f'{split:<12}{metadata["num_documents"][split]:>14,}{number:>18,}'
+      f'{number / total:>9.2%}'
+    )
   if metadata['splits'] != 'hash':
     lines.append(f'splits: {splits.RULES[metadata["splits"]]}')
+  if number := metadata['num_copies']:
+    lines.append(f'left out: {number:,} documents that are copies of others')
   if metadata['num_skipped']:
     skipped = _skipped(metadata['num_skipped'], metadata['key'])
     lines.append(f'skipped: {skipped}')

@@ -176,7 +176,7 @@ def _config(
 @functools.cache
 def num_parameters(config: config_lib.RegularGPTConfig) -> int:
   """Returns how many parameters a model has, before it is made."""
-  tokens = jax.ShapeDtypeStruct((1, 1), int)
+  tokens = jax.ShapeDtypeStruct((1, 1), np.int32)
   params = jax.eval_shape(
     model.RegularGPT(config).init, jax.random.key(0), tokens
   )

@@ -23,9 +23,8 @@ class Automaton(NamedTuple):
   notes: list[str]
 
 
-# By the ending of a file's name.
+# By the ending of a file's name; JSON is read by who asks.
 FORMATS: dict[str, Callable[[str], description.Description]] = {
-  '.json': lambda text: fields.describe(fields.parse(text)),
   '.att': att.read,
   '.dot': dot.read,
   '.gv': dot.read,
@@ -52,11 +51,13 @@ def read(
   try:
     text = _text(path)
     ending = os.path.splitext(os.fspath(path))[1].lower()
-    formats = FORMATS | {
-      '.json': lambda text: fields.describe(fields.parse(text, parse_json))
-    }
-    reader = formats[ending if ending in formats else _looks_like(text)]
-    made, notes = completion.complete(reader(text))
+    if ending not in ('.json', *FORMATS):
+      ending = _looks_like(text)
+    if ending == '.json':
+      found = fields.describe(fields.parse(text, parse_json))
+    else:
+      found = FORMATS[ending](text)
+    made, notes = completion.complete(found)
   except OSError as error:
     raise ValueError(f'Cannot read {path}: {error.strerror}.') from error
   except ValueError as error:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 import functools
 import json
 import re
+from typing import Any
 
 import numpy as np
 
@@ -11,12 +12,15 @@ from tasks.automata import description, fields, nfa, regex_syntax
 from tasks.regular import automaton as automaton_lib
 
 
-def read_alphabet(text: str, regex: str) -> list[str]:
+def read_alphabet(
+  text: str, regex: str, parse_json: Callable[[str], Any] = json.loads
+) -> list[str]:
   """Returns the symbols that a user gives with an expression.
 
   Args:
     text: One character each, as `01`, or a list of JSON, as `["up", "down"]`.
     regex: The expression.
+    parse_json: As of `reading.read`.
 
   Raises:
     ValueError: If the list isn't one of strings, or if there is a comma or a
@@ -24,10 +28,10 @@ def read_alphabet(text: str, regex: str) -> list[str]:
   """
   if text.lstrip().startswith('["'):
     try:
-      symbols = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+      symbols = parse_json(text)
+    except (ValueError, RecursionError) as error:
       raise ValueError(
-        f'The alphabet {text[:80]!r} is not valid JSON: {error}.'
+        f'The alphabet {text[:80]!r} cannot be read as JSON: {error}'
       ) from error
     for symbol in symbols:
       if not isinstance(symbol, str) or not symbol:

@@ -17,7 +17,7 @@ _MAX_DEPTH = 10_000
 
 
 class DN(language.Language):
-  """D_n: is a string of brackets balanced, with at most n open at a time?
+  """D_n: are brackets balanced, with at most n open at a time?
 
   D_0 is the empty string, D_n = (a D_{n-1} b)*; symbol 0 is a, which opens, and
   1 is b, which closes. Answers 1 if the string is in D_n, else 0.

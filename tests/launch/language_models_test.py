@@ -263,7 +263,9 @@ def test_more_tokens_than_fit_are_not_read(trained, monkeypatch):
     run.sample(str(trained), '', 50)
   monkeypatch.setattr(estimates, 'host_memory', lambda: 1000)
   with pytest.raises(ValueError, match='embeddings of 6 strings of 12 tokens'):
-    receptive_field.analyze_language_model(str(trained), 6, 12)
+    receptive_field.analyze_language_model(
+      run.load_experiment(str(trained)), str(trained), 6, 12
+    )
 
 
 def test_receptive_field_of_a_language_model(trained):

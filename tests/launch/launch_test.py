@@ -66,9 +66,8 @@ from experiments.formal import config
 from experiments.formal import training
 states = []
 for workdir in sys.argv[1:]:
-  experiment = workdir_lib.load(workdir, config.Experiment)
+  experiment, runs = workdir_lib.load(workdir, config.Experiment)
   task, model = builders.make_task_and_model(experiment)
-  runs = workdir_lib.load_runs(workdir, config.Experiment)
   like = training.init_state(experiment, model, runs)
   states.append(checkpoints.Checkpoints(workdir).restore(like))
 chex.assert_trees_all_equal(*states)
@@ -121,21 +120,21 @@ def test_a_workdir_that_reads_as_a_pattern_is_refused(tmp_path):
 def test_no_space_left_is_one_line_and_nothing_half_written(tmp_path):
   """A limit on the size of files fails writes as a full disk does."""
   workdir = tmp_path / 'run'
-
-  def limit():
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))
-
   environment = {**os.environ, 'JAX_ENABLE_COMPILATION_CACHE': 'false'}
-  status, _, stderr = commands.run(
-    'train',
-    *_TINY,
-    '--training_steps=50',
-    f'--workdir={workdir}',
-    preexec_fn=limit,
-    env=environment,
-  )
-  assert status == 1
+  old = resource.getrlimit(resource.RLIMIT_FSIZE)
+  try:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (9000, old[1]))
+    process = commands.start(
+      'train',
+      *_TINY,
+      '--training_steps=50',
+      f'--workdir={workdir}',
+      env=environment,
+    )
+  finally:
+    resource.setrlimit(resource.RLIMIT_FSIZE, old)
+  _, stderr = process.communicate(timeout=300)
+  assert process.returncode == 1
   assert commands.last_line(stderr).startswith('Error: Cannot save step 50')
   assert 'Traceback' not in stderr
   assert not commands.checkpoints(workdir)

@@ -97,8 +97,9 @@ def test_ctrl_c_ends_quietly(tmp_path):
   raw, data_dir = tmp_path / 'raw', tmp_path / 'data'
   raw.mkdir()
   # Many pieces, seconds of work, so that the signal comes before the end.
-  line = json.dumps({'text': 'word ' * 1000}) + '\n'
-  (raw / 'long.jsonl').write_text(line * 20_000)
+  with open(raw / 'long.jsonl', 'w') as f:
+    for i in range(20_000):
+      f.write(json.dumps({'text': f'{i} ' + 'word ' * 1000}) + '\n')
   process = commands.start('prepare_text', *_flags(raw, data_dir), **_ALONE)
   while not list(data_dir.glob('.pieces-byte/*/*.npz')):
     assert process.poll() is None, process.communicate()

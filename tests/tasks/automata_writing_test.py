@@ -84,7 +84,7 @@ def test_what_is_written_is_read(states, alphabet, outputs, data):
   fields = fields_lib.from_arrays(
     alphabet, states, table, 0, is_end, of_state if has_outputs else None
   )
-  assert reading.FORMATS['.json'](writing.to_json(fields)) == (
+  assert fields_lib.describe(fields_lib.parse(writing.to_json(fields))) == (
     fields_lib.describe(fields)
   )
   again, notes = completion.complete(

@@ -210,7 +210,7 @@ class TestRegex:
       ('a b', 'ab', "space, .* --alphabet='ab'"),
       ('up,down', 'up', r'--alphabet=\'\["up", "down"\]\''),
       ('["a", 1]', 'a', 'a list of strings.* it has 1'),
-      ('["a"', 'a', 'not valid JSON'),
+      ('["a"', 'a', 'cannot be read as JSON'),
     ],
   )
   def test_bad_texts_of_alphabets(self, text, regex, problem):

@@ -52,6 +52,10 @@ def untrained(folder):
   return workdir
 
 
+def _subject(workdir):
+  return subject.load(str(workdir), run.load_experiment(str(workdir)))
+
+
 def _results(workdir, name):
   results = json.loads((workdir / f'{name}.json').read_text())
   assert (workdir / f'{name}.png').stat().st_size > 10_000
@@ -63,7 +67,7 @@ def test_clusters_of_a_compiled_model_are_the_true_maps(name, request, capsys):
   workdir = request.getfixturevalue(name)
   analysis.analyze(str(workdir), 'clusters', None, **_SIZES)
   results, arrays = _results(workdir, 'clusters')
-  machine = subject.load(str(workdir)).machine
+  machine = _subject(workdir).machine
   occurring = {tuple(row) for row in arrays['maps'].tolist()}
   assert results['num_clusters'] == len(occurring)
   assert results['num_true_transitions'] == len(occurring)
@@ -99,7 +103,7 @@ def not_minimal(folder):
 
 
 def test_a_model_is_compared_with_the_smallest_automaton(not_minimal):
-  assert len(subject.load(str(not_minimal)).machine.outputs) == 2
+  assert len(_subject(not_minimal).machine.outputs) == 2
   analysis.analyze(str(not_minimal), 'clusters', None, **_SIZES)
   results, _ = _results(not_minimal, 'clusters')
   assert results['num_true_transitions'] == results['num_clusters'] == 2
@@ -153,9 +157,7 @@ def test_a_picture_that_fails_leaves_nothing(cycle, tmp_path, monkeypatch):
 
   monkeypatch.setattr(outputs.pictures, 'png', fail)
   with pytest.raises(ValueError, match='no picture'):
-    outputs.save(
-      subject.load(str(cycle)), str(tmp_path), 'name', {}, {}, figure=None
-    )
+    outputs.save(_subject(cycle), str(tmp_path), 'name', {}, {}, figure=None)
   assert not list(tmp_path.iterdir())
 
 
@@ -226,7 +228,7 @@ def test_extraction_gives_a_compiled_task_back(name, request, capsys):
   results = json.loads((workdir / 'extraction.json').read_text())
   assert results['is_equivalent_to_task']
   assert results['agreement_with_model'] == 1.0
-  task = subject.load(str(workdir)).task
+  task = _subject(workdir).task
   machine = task.machine
   printed = capsys.readouterr().out
   for ending in ('json', 'dot', 'att'):

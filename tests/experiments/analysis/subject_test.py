@@ -12,7 +12,7 @@ from regulargpt_jax.analysis import tree
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(2, 4))
-def test_blame_is_the_deepest_that_wrong_nodes_lead_to(
+def test_the_first_wrong_is_the_deepest_that_wrong_nodes_lead_to(
   seed, length, chunk_size
 ):
   rng = np.random.default_rng(seed)
@@ -29,7 +29,7 @@ def test_blame_is_the_deepest_that_wrong_nodes_lead_to(
         ends.append(deepest(level - 1, below))
     return min(ends)
 
-  found = attention.find_blame(is_wrong, chunk_size)
+  found = attention.find_first_wrong(is_wrong, chunk_size)
   if not is_wrong[-1][0]:
     assert found.level is None
     return

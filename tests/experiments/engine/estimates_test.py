@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from experiments.engine import devices, estimates
+from experiments.engine import devices, estimates, programs
 
 
 def test_bytes_of_arrays():
@@ -37,11 +37,10 @@ def test_more_than_the_memory_is_refused_with_the_estimate():
 
 def test_a_program_is_checked_before_it_runs(monkeypatch):
   program = jax.jit(lambda x: (x @ x.T).sum(0)).lower(jnp.ones((64, 4)))
-  program = program.compile()
-  estimates.check_program('a step', program)
+  programs.compiled('a step', program)
   monkeypatch.setattr(estimates, 'memory', lambda: 1000)
   with pytest.raises(ValueError, match='The arrays of a step need about'):
-    estimates.check_program('a step', program)
+    programs.compiled('a step', program)
 
 
 def test_a_container_has_the_memory_that_it_may_use(monkeypatch, tmp_path):

@@ -50,6 +50,7 @@ def test_kinds():
     ('rate', '0.5', "a finite number, got '0.5'"),
     ('rate', float('inf'), 'a finite number'),
     ('rate', float('nan'), 'a finite number'),
+    ('rate', 10**400, 'a finite number'),
     ('rate', False, 'a finite number'),
     ('is_on', 3, 'true or false, got 3'),
     ('is_on', 'true', 'true or false'),
@@ -68,7 +69,6 @@ def test_right_types_pass():
   for name, value in (
     ('size', 10**30),
     ('rate', 1),
-    ('rate', 10**400),
     ('is_on', False),
     ('name', None),
     ('name', ''),

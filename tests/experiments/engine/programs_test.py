@@ -11,7 +11,7 @@ def test_unknown_options_are_left_out(backend_has, monkeypatch):
   given = options | {'xla_of_another_version': True}
   assert programs.known_options(given) == options
   monkeypatch.setattr(programs, '_COMPILER_OPTIONS', {'cpu': given})
-  programs._compiler_options.cache_clear()
-  compiled = programs.Programs('a sum', lambda width: lambda x: x + width)
+  programs.quick_options.cache_clear()
+  compiled = programs.Programs('a sum of {}', lambda width: lambda x: x + width)
   assert compiled(3, 4) == 7
-  programs._compiler_options.cache_clear()
+  programs.quick_options.cache_clear()

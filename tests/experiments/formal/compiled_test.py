@@ -78,7 +78,7 @@ def test_a_workdir_is_read_as_any_other(name, tmp_path):
   # The same again is no other experiment.
   compiled.compile_task(wanted, workdir, 'one_hot')
   if name == 'default':
-    with pytest.raises(ValueError, match='chunk_size=2 there, 4 here'):
+    with pytest.raises(ValueError, match=r'chunk_size 2 \(here: 4\)'):
       compiled.compile_task(wanted.replaced(chunk_size=4), workdir, 'one_hot')
     accuracies = range_evaluation.evaluate(experiment, task, model, params)
     assert accuracies.shape == (1, 20)

@@ -6,7 +6,13 @@ import jax
 import numpy as np
 import pytest
 
-from experiments.formal import builders, config, range_evaluation, training
+from experiments.formal import (
+  builders,
+  config,
+  range_evaluation,
+  report,
+  training,
+)
 
 _TINY = config.Experiment(
   task='stack_manipulation',
@@ -63,3 +69,14 @@ def test_score_begins_right_after_the_training_lengths(
 ):
   """A fault of the public example: it began one length late."""
   assert range_evaluation.score([1, 2, 3, 4], training_length) == expected
+
+
+@pytest.mark.parametrize(
+  ('worst', 'where'), [(0.25, 'length 3'), (1.0, 'every length')]
+)
+def test_the_table_says_where_a_model_is_worst(worst, where):
+  accuracies = np.array([1, 1, worst, 1, worst])
+  table = report.table(_TINY, report.summarize(accuracies, 2), 0.5)
+  line = next(x for x in table.splitlines() if x.startswith('worst'))
+  assert line.split('  ')[0] == f'worst accuracy, at {where}'
+  assert line.endswith(f'  {worst:.4f}')

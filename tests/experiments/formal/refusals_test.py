@@ -5,13 +5,9 @@ import os
 
 import pytest
 
-from experiments.engine import (
-  locks,
-)
+from experiments.engine import locks, programs
 from experiments.engine import workdir as workdir_lib
-from experiments.formal import (
-  run,
-)
+from experiments.formal import run
 from tests.experiments.formal import tiny
 
 
@@ -20,7 +16,7 @@ def test_another_experiment_in_the_workdir_is_refused(tmp_path):
   workdir_lib.claim(tiny.TINY, workdir)
   before = tiny.read(workdir, 'config.json')
   other = dataclasses.replace(tiny.TINY, learning_rate=0.5, chunk_size=3)
-  with pytest.raises(ValueError, match=r'chunk_size=5.*learning_rate=0\.001'):
+  with pytest.raises(ValueError, match=r'chunk_size 5 .*learning_rate 0.001 '):
     run.train_and_evaluate(other, workdir)
   assert os.listdir(workdir) == ['config.json']
   assert tiny.read(workdir, 'config.json') == before
@@ -31,6 +27,22 @@ def test_a_folder_with_other_files_is_refused(tmp_path):
   with pytest.raises(ValueError, match='files but no'):
     run.train_and_evaluate(tiny.TINY, str(tmp_path))
   assert os.listdir(tmp_path) == ['thesis.tex']
+
+
+def test_a_folder_is_given_back_if_a_program_does_not_fit(
+  tmp_path, monkeypatch
+):
+  def refuse(*args, **options):
+    raise ValueError('does not fit')
+
+  monkeypatch.setattr(programs, 'compiled', refuse)
+  with pytest.raises(ValueError, match='does not fit'):
+    run.train_and_evaluate(tiny.TINY, str(tmp_path))
+  assert not [x for x in os.listdir(tmp_path) if not x.startswith('.')]
+  workdir_lib.claim(tiny.TINY, str(tmp_path))
+  with pytest.raises(ValueError, match='does not fit'):
+    run.train_and_evaluate(tiny.TINY, str(tmp_path))
+  assert 'config.json' in os.listdir(tmp_path)  # Another put it there.
 
 
 def test_a_second_process_is_kept_out(tmp_path):
@@ -50,14 +62,14 @@ def test_a_second_process_is_kept_out(tmp_path):
     ({'sequence_length': 0}, 'sequence_length must be at least 1'),
     ({'max_range_test_length': -3}, 'max_range_test_length must be at least 1'),
     ({'learning_rate': -1.0}, 'learning_rate must be positive'),
-    ({'learning_rate': float('nan')}, 'learning_rate must be positive'),
+    ({'learning_rate': float('nan')}, 'learning_rate must be a finite'),
     ({'dropout_rate': 1.5}, 'dropout_rate'),
     ({'precision': 'float8'}, 'float32, bfloat16'),
     ({'warmup_steps': 7}, 'warmup_steps'),
     ({'task_params': {'probability': 2}}, 'probability'),
     ({'task_params': {'p': 0.5}}, 'task_params.*arguments are probability'),
-    ({'task': ['x']}, 'task must be of type str'),
-    ({'batch_size': '4'}, 'batch_size must be of type int'),
+    ({'task': ['x']}, 'task must be text'),
+    ({'batch_size': '4'}, 'batch_size must be a whole number'),
     ({'learning_rate': 1e-60}, 'learning_rate'),
     (
       {

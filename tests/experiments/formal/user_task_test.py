@@ -13,7 +13,15 @@ import pytest
 
 from experiments.engine import metrics
 from experiments.engine import workdir as workdir_lib
-from experiments.formal import builders, config, data, describe, run, training
+from experiments.formal import (
+  builders,
+  config,
+  data,
+  describe,
+  registries,
+  run,
+  training,
+)
 
 _MODULE = 'tests.experiments.formal.user_task'
 _TINY = config.Experiment(
@@ -162,8 +170,11 @@ def test_bad_automata(fields, message):
 
 def test_describe_lists_every_task_and_shows_one():
   listed = describe.list_tasks()
-  for name in ('parity_check', 'd_12', 'stack_manipulation', 'bucket_sort'):
-    assert f'  {name} ' in listed
+  names = re.findall(r'^  (.+?)  ', listed, re.MULTILINE)
+  names = ', '.join(names).split(', ')
+  assert sorted(names) == sorted(registries.TASK_BUILDERS)
+  assert '  d_1, d_2, d_3, d_4, d_12     D_n: are brackets balanced' in listed
+  assert max(map(len, listed.splitlines())) <= 100
   page = describe.describe(config.Experiment(task='modular_arithmetic'))
   assert 'modulo 5' in page
   examples = re.findall(r'^  ([0-4+*-]+) -> (\d)$', page, re.MULTILINE)
@@ -177,7 +188,7 @@ def test_describe_lists_every_task_and_shows_one():
 def test_automaton_survives_config_json(tmp_path):
   experiment = config.Experiment(automaton={'alphabet': ['a'], 'states': ['x']})
   workdir_lib.claim(experiment, str(tmp_path))
-  assert workdir_lib.load(str(tmp_path), config.Experiment) == experiment
+  assert workdir_lib.load(str(tmp_path), config.Experiment)[0] == experiment
   json.loads((tmp_path / 'config.json').read_text())
 
 

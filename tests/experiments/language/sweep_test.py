@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from experiments.engine import results as results_lib
 from experiments.language import (
   config,
   evaluation,
@@ -35,7 +36,8 @@ def _save(folder, model, seed, value, diverged=False, **fields):
   }
   path = folder / model / f'seed_{seed}.json'
   path.parent.mkdir(parents=True, exist_ok=True)
-  report.save_json(
+  results_lib.save_json(
+    str(path),
     report.contents(
       experiment,
       experiment,
@@ -45,7 +47,6 @@ def _save(folder, model, seed, value, diverged=False, **fields):
       81_000_000,
       diverged,
     ),
-    str(path),
   )
   return path
 
@@ -90,25 +91,31 @@ def test_report(tmp_path, capsys):
   sweep_report.write('table3', str(tmp_path))
   text = (tmp_path / 'report.md').read_text()
   assert text in capsys.readouterr().out
-  rows = [line.strip('|').split(' | ') for line in text.splitlines()]
-  names = [name.strip() for name in rows[0]]
-  row = dict(zip(names, map(str.strip, rows[2]), strict=True))
-  assert row['length'] == '512'
-  assert row['alibi'] == '542.00 ± 0.50 (24.53)'  # The mean over seeds.
-  assert row['t5'] == '517.00 ± 0.50 † (24.50)'
-  assert row['regular_gpt_32_6'] == 'diverged (32.06)'
-  assert row['kerple'] == 'missing (24.71)'
-  row = dict(zip(names, map(str.strip, rows[6]), strict=True))
-  assert row['regular_gpt_64_6'] == 'missing (1,175.91)'
-  (alibi,) = [line for line in text.splitlines() if '- alibi' in line]
+  rows = [
+    [cell.strip() for cell in line.strip('|').split(' | ')]
+    for line in text.splitlines()
+    if line.startswith('|')
+  ]
+  assert rows[0] == ['model', '512', '1,024', '2,048', '4,096', '8,192']
+  at = {row[0]: i for i, row in enumerate(rows)}
+  assert rows[at['alibi']][1] == '542.00 ± 0.50'  # The mean over seeds.
+  assert rows[at['alibi'] + 1][:2] == ['- paper', '24.53']
+  assert rows[at['t5']][1] == '517.00 ± 0.50 †'
+  assert rows[at['regular_gpt_32_6']][1] == 'diverged'
+  assert rows[at['kerple']][1:] == ['missing'] * 5
+  assert rows[at['regular_gpt_64_6'] + 1][-1] == '1,175.91'
+  joined = ' '.join(text.split())
+  alibi = joined.split('- alibi:')[1].split(' - ')[0]
   assert 'of seeds 0, 1, 2 (the preset has 0, 1, 2)' in alibi
   assert '40,000 of 50,000 steps' in alibi
   assert 'not as the preset says' not in alibi
-  (t5,) = [line for line in text.splitlines() if '- t5' in line]
+  t5 = joined.split('- t5:')[1].split(' - ')[0]
   assert 'of seeds 0, 2 (the preset has 0, 1, 2), seed 2 diverged at' in t5
   assert '40,000 of 50,000 steps' in t5
+  assert t5.endswith('not as the preset says: batch_size 16 (preset: 32)')
+  for line in text.splitlines():
+    assert len(line) <= 80 or line.startswith('|')
   assert '† Without the seeds that diverged' in text
-  assert t5.endswith('not as the preset says: batch_size=16, 32 in the preset')
   assert (tmp_path / 'report.png').read_bytes().startswith(b'\x89PNG')
   lines = (tmp_path / 'report.csv').read_text().splitlines()
   assert len(lines) == 11
@@ -119,7 +126,7 @@ def test_report(tmp_path, capsys):
 def test_a_report_of_nothing_but_diverged_models(tmp_path, capsys):
   _save(tmp_path, 'alibi', 0, 0.0, diverged=True)
   sweep_report.write('table3', str(tmp_path))
-  assert 'diverged (24.53)' in capsys.readouterr().out
+  assert '| diverged |' in capsys.readouterr().out
 
 
 def test_results_are_read_as_written(tmp_path):
@@ -182,17 +189,30 @@ def test_the_repository_s_results_are_whole():
     assert any(found.values())
 
 
-def test_without_results_all_is_missing(tmp_path, capsys):
+def test_a_folder_without_results_has_no_table(tmp_path, capsys):
   sweep_report.write('table3', str(tmp_path))
   printed = capsys.readouterr().out
-  assert printed.count('missing (') == len(paper.TABLE_3)
-  assert 'no results of table3 yet' in printed
+  assert printed == f'{tmp_path} holds no results of table3 yet.\n'
   assert not list(tmp_path.iterdir())
 
 
 def test_an_unknown_model_is_refused(tmp_path):
   with pytest.raises(ValueError, match='it has kerple, t5'):
     sweep.sweep('table3', str(tmp_path), models=['rnn'])
+
+
+@pytest.mark.parametrize(
+  ('given', 'message'),
+  [
+    ({'models': []}, 'models must not be empty'),
+    ({'seeds': []}, 'seeds must not be empty'),
+    ({'models': ['t5', 't5']}, 'models must differ'),
+    ({'seeds': [1, 1]}, 'seeds must differ'),
+  ],
+)
+def test_lists_are_refused_as_of_the_other_sweep(given, message, tmp_path):
+  with pytest.raises(ValueError, match=message):
+    sweep.sweep('table3', str(tmp_path), **given)
 
 
 def test_infinite_perplexities_are_drawn():
@@ -242,10 +262,10 @@ def test_a_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
   assert second.keys() == {'seed_0', 'seed_1'}
   assert second['seed_1'] == first['seed_1']  # It had a result.
   assert measure(report_only=True) == second
-  out = capsys.readouterr().out
+  out = ' '.join(capsys.readouterr().out.split())
   assert 'of seeds 0, 1 (the preset has 0, 1), 1 and 3 of 3 steps' in out
-  assert '| missing |' in out
-  with pytest.raises(ValueError, match='another experiment: training_steps=3'):
+  assert '| other | missing |' in out
+  with pytest.raises(ValueError, match='another experiment: training_steps 3 '):
     measure(training_steps=4)
   other = tmp_path / 'other'
   other.mkdir()

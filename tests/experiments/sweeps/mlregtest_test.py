@@ -40,7 +40,7 @@ def folder(tmp_path):
 
 
 def test_each_automaton_of_a_folder_is_a_task(folder):
-  preset = presets.of_automata(presets.PRESETS['mlregtest'], str(folder))
+  preset = presets.with_tasks(presets.PRESETS['mlregtest'], str(folder))
   cells = presets.cells(preset)
   assert [cell.name for cell in cells] == [
     f'{task}/{model}'
@@ -56,25 +56,25 @@ def test_each_automaton_of_a_folder_is_a_task(folder):
 
 def test_what_is_no_folder_of_automata(folder, tmp_path):
   with pytest.raises(ValueError, match='for --preset=mlregtest'):
-    presets.of_automata(presets.PRESETS['smoke'], str(folder))
+    presets.with_tasks(presets.PRESETS['smoke'], str(folder))
   mlregtest_preset = presets.PRESETS['mlregtest']
   with pytest.raises(ValueError, match=r'Cannot read .*absent'):
-    presets.of_automata(mlregtest_preset, str(tmp_path / 'absent'))
+    presets.with_tasks(mlregtest_preset, str(tmp_path / 'absent'))
   with pytest.raises(ValueError, match='has no automaton: no file whose name'):
-    presets.of_automata(mlregtest_preset, str(tmp_path))
+    presets.with_tasks(mlregtest_preset, str(tmp_path))
   (folder / 'mine.att').write_text(automata_files_test.ATT)
   with pytest.raises(ValueError, match='two automata called mine'):
-    presets.of_automata(mlregtest_preset, str(folder))
+    presets.with_tasks(mlregtest_preset, str(folder))
   (folder / 'mine.att').write_text('0 1 a b')
   (folder / 'mine.dot').unlink()
   with pytest.raises(ValueError, match=r'mine\.att: line 1: input'):
-    presets.of_automata(mlregtest_preset, str(folder))
+    presets.with_tasks(mlregtest_preset, str(folder))
 
 
 def test_a_cell_is_measured_once_and_holds_no_automaton(
   folder, tmp_path, capsys
 ):
-  preset = presets.of_automata(_TINY, str(folder))
+  preset = presets.with_tasks(_TINY, str(folder))
   preset = sweep.narrowed(preset, ['mine'], ['rnn'])
   measured = str(tmp_path / 'results')
   assert sweep.sweep('mlregtest', preset, str(tmp_path / 'a'), measured)
@@ -93,7 +93,7 @@ def test_a_cell_is_measured_once_and_holds_no_automaton(
   (folder / 'mine.dot').write_text(
     automata_files_test.DOT.replace('s1 -> s1', 's1 -> s0')
   )
-  other = presets.of_automata(_TINY, str(folder))
+  other = presets.with_tasks(_TINY, str(folder))
   other = sweep.narrowed(other, ['mine'], ['rnn'])
   with pytest.raises(ValueError, match='of another experiment: automaton'):
     sweep.sweep('mlregtest', other, str(tmp_path / 'b'), measured)

@@ -4,6 +4,7 @@ import dataclasses
 
 import hypothesis
 from hypothesis import strategies as st
+import numpy as np
 import pytest
 
 from experiments.sweeps import numbers, paper
@@ -43,6 +44,20 @@ def test_numbers_equal_the_definition(result):
   assert found.avg == pytest.approx(max(averages.values()))
   assert found.mean == pytest.approx(sum(everything) / len(everything))
   assert averages[found.learning_rate] == pytest.approx(found.avg)
+
+
+def test_perfect_is_right_at_every_length_beyond_training_of_every_test():
+  accuracy = np.zeros((9, 500))
+  accuracy[:3, 40:] = 1
+  elsewhere = accuracy.copy()
+  elsewhere[1, 499] = 0.998
+  elsewhere[5] = 1
+  result = dataclasses.replace(
+    made.FAITHFUL,
+    accuracy={'': accuracy.tolist(), 'p=0.1': elsewhere.tolist()},
+  )
+  assert numbers.num_perfect(result) == 2
+  assert numbers.num_perfect(made.FAITHFUL) == 0
 
 
 def test_a_field_newer_than_a_result_is_no_difference():

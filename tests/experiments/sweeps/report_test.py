@@ -40,7 +40,6 @@ def written(folder):
 def test_no_cell_is_a_formula():
   hostile = dataclasses.replace(
     made.SHORT,
-    experiment={**made.SHORT.experiment, '=1+1': '=1'},
     environment={**made.SHORT.environment, 'git_commit': '=1+1', 'jax': '@A1'},
     date='-2+3',
   )
@@ -49,7 +48,6 @@ def test_no_cell_is_a_formula():
   (line,) = (line for line in lines if line['status'] == 'measured')
   assert line['git_commit'] == "'=1+1"
   assert line['date'] == "'-2+3"
-  assert line['not_as_preset'].startswith("'=1+1 =1 (preset: None)")
   for line in lines:
     for name, text in line.items():
       assert not text.startswith(('=', '+', '@')), (name, text)
@@ -175,24 +173,28 @@ def test_what_is_not_as_the_preset_and_what_diverged_is_said(written):
     text = (written / name).read_text()
     assert '80.0 / 60.0 / 60.0 † ‡' in text
     assert text.count('‡') == text.count('†') == 2  # It, and the legend.
-    assert difference in text
-    assert 'learning rate 0.0003, seed 1, at step 700' in text
+    joined = ' '.join(text.split())
+    assert difference in joined
+    assert 'learning rate 0.0003, seed 1, at step 700' in joined
 
 
-def test_each_cell_says_how_it_was_measured(written):
-  rows = _rows((written / 'report.md').read_text(), 'table1:')
-  row = next(
-    row for row in rows if row[:2] == ['parity_check', 'regular_gpt_c2']
+def test_each_cell_says_how_it_was_measured_what_is_so_of_all_once(written):
+  text = (written / 'report.md').read_text()
+  joined = ' '.join(text.split())
+  assert (
+    'Every cell: lengths: trained 1..40, tested 41..500; training + evaluation:'
+    ' 1:02:03 + 0:01:01; date: 2023-05-05; versions: jax 0.10.2, flax 0.12.8,'
+    ' Python 3.11.7, commit 0123456789 - ' in joined
   )
-  for text in (
-    '100000',
-    '1..40; 41..500',
-    '2 x NVIDIA H100',
-    '1:02:03 + 0:01:01',
-    '2023-05-05',
-    'jax 0.10.2, flax 0.12.8, Python 3.11.7, commit 0123456789',
-  ):
-    assert text in row
+  assert (
+    '- parity_check, regular_gpt_c2: best learning rate: 0.0003; perfect runs:'
+    ' 0 of 9; diverged: none; steps: 100000; device: 2 x NVIDIA H100 - '
+    in joined
+  )
+  # One cell alone says all of itself.
+  assert '- parity_check, transformer: best learning rate: 0.0001;' in joined
+  for line in text.splitlines():
+    assert len(line) <= 80 or line.startswith('|')
 
 
 class _Page(html.parser.HTMLParser):
@@ -239,9 +241,7 @@ def test_markdown_tables_are_rectangular_whatever_a_file_says(written):
   assert '<' not in text
   for title in ('table1:', 'table2:'):
     rows = _rows(text, title)
-    second = next(i for i, row in enumerate(rows) if row[1] == 'model')
-    for table in (rows[:second], rows[second:]):
-      assert len({len(row) for row in table}) == 1
+    assert len({len(row) for row in rows}) == 1
 
 
 def test_every_model_has_a_style_of_its_own():

@@ -169,9 +169,9 @@ def test_config_of_a_cell_names_its_runs(tmp_path):
   experiment = config.Experiment()
   runs = [(1e-3, 0, 0), (1e-3, 1, 1)]
   workdir_lib.claim(experiment, str(tmp_path), runs)
-  assert workdir_lib.load_runs(str(tmp_path), config.Experiment) == runs
+  assert workdir_lib.load(str(tmp_path), config.Experiment).runs == runs
   workdir_lib.claim(experiment, str(tmp_path), runs)
-  with pytest.raises(ValueError, match='runs='):
+  with pytest.raises(ValueError, match='runs '):
     workdir_lib.claim(experiment, str(tmp_path))
   assert len(json.loads((tmp_path / 'config.json').read_text())['runs']) == 2
 

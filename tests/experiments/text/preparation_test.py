@@ -44,7 +44,7 @@ def _write_files(folder):
     if name.endswith('.zst'):
       lines = zstandard.compress(lines)
     (folder / name).write_bytes(lines)
-  (folder / 'c.txt').write_text(' '.join(_texts(rng, 3000)))
+  (folder / 'c.txt').write_text(' '.join(_texts(rng, 5000)))
   with_txt = [
     d
     for b in documents.blocks(str(folder / 'c.txt'))
@@ -87,7 +87,7 @@ def in_process():
 
 def _split_of(text):
   rule = splits.by_hash(_HELDOUT)
-  ((split, _),) = splits.parts(text, splits.place_of(text), 0, rule)
+  ((split, _),) = splits.parts(text, splits.place_of(text), rule)
   return split
 
 
@@ -183,28 +183,6 @@ def test_fingerprint_tells_where_splits_end(tmp_path, in_process):
   assert joined == {''.join(t + '|' for t in texts)} and len(fingerprints) == 2
 
 
-def test_few_documents_give_every_split(tmp_path, in_process):
-  texts = _texts(np.random.default_rng(3), 60)
-  lines = [json.dumps({'body': t}) for t in texts]
-  lines[7:7] = ['{"body": null}', '{"text": "a"}']
-  with gzip.open(tmp_path / 'raw.jsonl.gz', 'wt') as f:
-    f.write('\n'.join(lines))
-  args = (str(tmp_path / '*.gz'), str(tmp_path / 'data'), 'byte')
-  text = preparation.prepare(*args, key='body')
-  metadata = text.metadata
-  assert metadata['num_documents'] == {'train': 58, 'validation': 1, 'test': 1}
-  assert (metadata['splits'], metadata['num_skipped']) == ('rank', 2)
-  order = sorted(texts, key=splits.place_of)
-  read = [text.encode().decode('latin1') + '|' for text in order[:2]]
-  assert _read_all(text)[:0:-1] == read
-  *_, how, skipped = preparation.summary(text).splitlines()
-  assert how.startswith('splits: documents are few')
-  assert skipped == 'skipped: 2 records have no "body", or an empty one'
-  assert preparation.prepare(*args, key='body').metadata == metadata
-  with pytest.raises(ValueError, match='or of another --heldout or --key'):
-    preparation.prepare(*args)
-
-
 def test_pieces_of_another_key_are_not_used(tmp_path, in_process):
   lines = [json.dumps({'text': f'a{i}', 'b': f'b{i}'}) for i in range(9)]
   (tmp_path / 'a.jsonl').write_text('\n'.join(lines))
@@ -214,23 +192,6 @@ def test_pieces_of_another_key_are_not_used(tmp_path, in_process):
     preparation.prepare(*args)
   (tmp_path / 'b.jsonl').unlink()
   assert 'a' not in ''.join(_read_all(preparation.prepare(*args, key='b')))
-
-
-@pytest.mark.parametrize('suffix', ['.txt', '.jsonl'])
-def test_one_text_is_cut_in_three(suffix, tmp_path, in_process, monkeypatch):
-  monkeypatch.setattr(documents, '_BLOCK_BYTES', 4000)
-  monkeypatch.setattr(documents, '_TXT_DOCUMENT_BYTES', 1000)
-  letters = np.random.default_rng(0).integers(97, 123, 20_000, np.uint8)
-  contents = bytes(letters).decode()
-  lines = contents if suffix == '.txt' else json.dumps({'text': contents})
-  (tmp_path / f'a{suffix}').write_text('\ufeff' + lines)
-  text = preparation.prepare(
-    str(tmp_path / 'a*'), str(tmp_path / 'data'), 'byte', heldout=0.1
-  )
-  parts = [part.replace('|', '') for part in _read_all(text)]
-  assert ''.join(parts) == contents
-  assert [len(part) for part in parts] == [16_000, 2000, 2000]
-  assert text.metadata['splits'] == 'cut'
 
 
 @pytest.mark.parametrize(

@@ -12,16 +12,22 @@ def _split(texts, rule):
   """Returns the split of every document, which is in one."""
   found = []
   for text in texts:
-    ((split, part),) = splits.parts(text, splits.place_of(text), 0, rule)
+    ((split, part),) = splits.parts(text, splits.place_of(text), rule)
     assert part == text
     found.append(split)
   return found
 
 
-def _rule(texts, heldout, is_txt=False):
-  places = np.array([splits.place_of(t) for t in texts])
-  lengths = np.array([len(t) for t in texts])
-  return splits.of_few(places, lengths, heldout, is_txt)
+def _cut(texts, heldout):
+  """Returns the parts of every split, and where documents are."""
+  places = np.array([splits.place_of(text) for text in texts])
+  lengths = np.array([len(text) for text in texts])
+  rule, where = splits.by_cut(places, lengths, heldout)
+  found = {split: [] for split in splits.SPLITS}
+  for text, before_end in zip(texts, where.tolist(), strict=True):
+    for split, part in splits.parts(text, before_end, rule):
+      found[split].append(part)
+  return found, where
 
 
 def test_many_are_split_by_the_text_alone_and_have_their_share():
@@ -45,58 +51,43 @@ def test_the_hash_is_that_of_texts_prepared_long_ago():
 
 
 @hypothesis.given(
-  number=st.integers(3, 90),
-  heldout=st.floats(1e-6, 0.499),
-  copies=st.booleans(),
-)
-def test_each_split_gets_its_share_of_few(number, heldout, copies):
-  texts = [f'document {i}' for i in range(number)]
-  rule = _rule(texts * 2 if copies else texts, heldout)
-  found = _split(texts, rule)
-  share = max(1, int(heldout * number))
-  assert rule.kind == 'rank'
-  assert found.count('test') == found.count('validation') == share
-  assert found == _split(texts, _rule(texts[::-1], heldout))
-  # As many documents have it.
-  order = {'test': 0, 'validation': 1, 'train': 2}
-  ranks = [
-    order[found[i]] for i in np.argsort(list(map(splits.place_of, texts)))
-  ]
-  assert ranks == sorted(ranks)
-
-
-def test_a_document_more_moves_two_others_at_most():
-  texts = [f'document {i}' for i in range(60)]
-  before = _split(texts, _rule(texts, 0.05))
-  after = _split(texts, _rule([*texts, 'one more'], 0.05))
-  assert sum(a != b for a, b in zip(before, after, strict=True)) <= 2
-
-
-@hypothesis.given(
-  lengths=st.lists(st.integers(1, 30), min_size=1, max_size=12),
+  texts=st.lists(st.text('abc', min_size=1, max_size=30), min_size=1),
   heldout=st.floats(1e-6, 0.499),
 )
-def test_a_text_is_cut_in_its_order(lengths, heldout):
-  total = sum(lengths)
+@hypothesis.example(texts=['abc'] * 9, heldout=0.4)
+@hypothesis.example(texts=['a', 'b' * 30, 'a', 'c'], heldout=0.1)
+def test_a_text_is_cut_in_its_order_and_each_split_has_its_share(
+  texts, heldout
+):
+  distinct = list(dict.fromkeys(texts))
+  total = sum(map(len, distinct))
   hypothesis.assume(total >= 3)
-  text = ''.join(chr(97 + i % 26) for i in range(total))
-  stops = np.cumsum(lengths).tolist()
-  documents = [text[b - n : b] for b, n in zip(stops, lengths, strict=True)]
-  rule = _rule(documents, heldout, is_txt=True)
-  joined = dict.fromkeys(splits.SPLITS, '')
-  for document, stop in zip(documents, stops, strict=True):
-    before_end = total - stop + len(document)
-    for split, part in splits.parts(document, 0.5, before_end, rule):
-      joined[split] += part
-  assert ''.join(joined.values()) == text  # In the order of `SPLITS`.
+  found, where = _cut(texts, heldout)
+  assert sum(where == splits.COPY) == len(texts) - len(distinct)
+  joined = {split: ''.join(parts) for split, parts in found.items()}
+  assert ''.join(joined.values()) == ''.join(distinct)  # Ordered as `SPLITS`.
   share = max(1, int(heldout * total))
   assert len(joined['validation']) == len(joined['test']) == share
+  assert joined['train']
 
 
-def test_what_is_few():
-  assert not splits.are_few([480, 15, 5], 0.01)
-  assert splits.are_few([479, 15, 5], 0.01)
-  assert splits.are_few([9999, 1, 0], 0.01)
-  assert _rule(['ab', 'c'], 0.1).kind == _rule(['ab'] * 9, 0.1).kind == 'cut'
+def test_what_is_too_short_to_cut():
   with pytest.raises(ValueError, match='2 characters cannot be cut'):
-    _rule(['a', 'b'], 0.1)
+    _cut(['a', 'b', 'a'], 0.1)
+
+
+@pytest.mark.parametrize(
+  ('documents', 'tokens', 'serves'),
+  [
+    ([480, 15, 5], [98, 1, 1], True),
+    ([479, 15, 5], [98, 1, 1], False),  # Few.
+    ([480, 15, 5], [96, 2, 2], True),
+    ([480, 15, 5], [960, 30, 10], False),  # Far too much for validation.
+    ([480, 15, 5], [985, 11, 4], False),  # Far too little for the test.
+    ([9999, 1, 0], [100, 1, 0], False),
+    ([480, 15, 5], [8, 1, 91], False),  # A long document is in the test.
+  ],
+)
+def test_where_hashes_serve(documents, tokens, serves):
+  counts = np.array([documents, tokens]).T
+  assert splits.hash_serves(counts, 0.01) is serves

@@ -119,10 +119,12 @@ def test_a_dataset_of_before_is_read_and_left_alone(prepared, tmp_path):
   data_dir, text = prepared
   shutil.copytree(data_dir.parent, tmp_path, dirs_exist_ok=True)
   data_dir = tmp_path / 'data'
-  added = ('key', 'splits', 'num_skipped')
+  added = ('key', 'splits', 'num_skipped', 'num_copies')
   _change(data_dir, 'metadata.json', lambda x: [x.pop(name) for name in added])
   assert loading.load(str(data_dir)).metadata == text.metadata
   assert _prepare(data_dir).metadata == text.metadata
+  _change(data_dir, 'metadata.json', lambda x: x.update(splits='rank'))
+  assert 'its share' in preparation.summary(_prepare(data_dir))
 
 
 @pytest.mark.parametrize('number', [10**9, 1, -1, None, '18001', 1.5, 10**30])

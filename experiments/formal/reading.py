@@ -1,0 +1,64 @@
+"""What a model reads besides a string: computation tokens, empty ones, answers.
+
+As in the benchmark (Deletang et al., 2023); `regulargpt_jax.baselines.wrappers`
+says where each of them stands.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from experiments.formal import config as config_lib
+from experiments.formal import data
+from regulargpt_jax.baselines import wrappers
+from tasks import task as task_lib
+
+
+def num_kinds(
+  experiment: config_lib.Experiment, task: task_lib.GeneralizationTask
+) -> int:
+  """Returns how many kinds of token a model reads: symbols, and empty ones."""
+  num_symbols = task.input_size
+  if experiment.is_autoregressive:
+    num_symbols = max(num_symbols, task.output_size)
+  return num_symbols + 1 + (experiment.computation_steps_mult > 0)
+
+
+def with_tokens(
+  model: Callable[..., jax.Array],
+  experiment: config_lib.Experiment,
+  task: task_lib.GeneralizationTask,
+  reads_targets: bool = False,
+) -> Callable[[jax.Array, jax.Array, bool], jax.Array]:
+  """Returns f(inputs, targets, sample), a model that reads some tokens more.
+
+  Args:
+    model: f(x, input_length) of one-hot strings, returns all outputs; for
+      `hk.transform`.
+    experiment: Says what it reads after the inputs.
+    task: What it is for.
+    reads_targets: Whether it is f(inputs, targets), an encoder-decoder.
+  """
+  is_single = data.is_single_output(task)
+
+  def read(x, y, sample):
+    if reads_targets and not experiment.is_autoregressive:
+      # Its decoder reads empty tokens: rows that say only where they are.
+      empty = data.present(y)[..., None] * jnp.ones_like(y)
+      logits = model(x, empty)
+      return logits[:, 0] if is_single else logits
+    if not experiment.is_autoregressive:
+      return wrappers.make_model_with_empty_targets(
+        model, task, experiment.computation_steps_mult, is_single
+      )(x)
+    with_targets = model
+    if not reads_targets:
+      with_targets = wrappers.make_model_with_targets_as_input(
+        model, experiment.computation_steps_mult
+      )
+    return wrappers.add_sampling_to_autoregressive_model(
+      with_targets, is_single
+    )(x, y, sample)
+
+  return read

@@ -1,0 +1,255 @@
+"""Trained runs and measured cells side by side: one table, one picture.
+
+What is read is what was written when they were evaluated; nothing is evaluated
+again, and no code that a folder names is run.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
+import hashlib
+import json
+import os
+from typing import Any
+
+from matplotlib import figure as figure_lib
+import numpy as np
+
+from experiments.engine import files, pictures
+from experiments.engine import results as results_lib
+from experiments.engine import tables as tables_lib
+from experiments.engine import workdir as workdir_lib
+from experiments.formal import config as config_lib
+from experiments.formal import report
+from experiments.sweeps import numbers, paper, results
+
+NAME = 'comparison'
+_MAX_VALUE = 40
+_NUM_MARKERS = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+  """Accuracy against length.
+
+  Attributes:
+    name: Of the folder, and of the cell in it.
+    fields: Of the experiment; a cell's learning rate is its best, its seeds a
+      list.
+    accuracy: Of each run, at lengths 1, 2, ..., [S, lengths]; NaN where it is
+      not tested.
+    training_length: The longest training string.
+    chance: Accuracy of a uniform guess.
+  """
+
+  name: str
+  fields: Mapping[str, Any]
+  accuracy: np.ndarray
+  training_length: int
+  chance: float
+
+
+def compare(places: Sequence[str], output_dir: str) -> None:
+  """Prints a comparison, and writes it as Markdown, CSV and PNG.
+
+  Args:
+    places: Each the workdir of a run, the folder of an evaluation, the workdir
+      of a sweep, a folder of results, or the file of a measured cell.
+    output_dir: Where to, made if it does not exist.
+
+  Raises:
+    ValueError: If a place has nothing to compare, or cannot be read.
+    OSError: If a file cannot be written.
+  """
+  if len({*map(os.path.realpath, places)}) < len(places):
+    raise ValueError('--workdirs has the same folder twice.')
+  curves = [curve for place in places for curve in _curves(place)]
+  header, rows = accuracies(curves)
+  text = tables_lib.markdown(header, rows)
+  differing = differences(curves)
+  if differing[1]:
+    text += '\n\nWhat differs:\n\n' + tables_lib.markdown(*differing)
+  picture = _picture(curves)
+  files.make_folder(output_dir)
+  path = os.path.join(output_dir, NAME)
+  files.write_atomically(f'{path}.md', f'# Comparison\n\n{text}\n')
+  files.write_atomically(
+    f'{path}.csv', tables_lib.comma_separated(_by_length(curves))
+  )
+  files.write_atomically(f'{path}.png', picture)
+  print(text)
+  print(f'picture: {path}.png')
+
+
+def _curves(place: str) -> Iterator[Curve]:
+  """Yields what there is to compare in a place."""
+  if place.endswith('.json'):
+    yield from _of_result(place, results.load(place))
+    return
+  if not files.is_folder(place):
+    raise ValueError(f'There is no folder {place}.')
+  if files.exists(os.path.join(place, f'{report.NAME}.json')):
+    found = report.load(place)
+    yield Curve(
+      place,
+      dataclasses.asdict(found.experiment),
+      found.accuracy[None],
+      found.training_length,
+      found.chance,
+    )
+    return
+  in_workdir = os.path.join(place, results_lib.FOLDER)
+  folder = in_workdir if files.is_folder(in_workdir) else place
+  is_empty = True
+  is_run = files.exists(os.path.join(place, workdir_lib.CONFIG_FILE))
+  for result in () if is_run else results.load_all(folder):
+    is_empty = False
+    yield from _of_result(f'{place}: {result.task}/{result.model}', result)
+  if is_empty:
+    raise ValueError(
+      f'{place} has nothing to compare: neither {report.NAME}.json, which'
+      ' launch.train and launch.evaluate write, nor measured cells of a sweep.'
+    )
+
+
+def _of_result(name: str, result: results.Result) -> Iterator[Curve]:
+  """Yields a cell's tests, each at its best learning rate."""
+  for test, accuracy in result.accuracy.items():
+    rate = numbers.best_learning_rate(result, test, paper.EXTRAPOLATION)
+    runs = numbers.runs_at(result, rate)
+    seeds = [result.runs[i]['seed'] for i in runs]
+    fields = {
+      **dataclasses.asdict(config_lib.Experiment()),
+      **result.experiment,
+      'learning_rate': rate,
+      'seed': seeds,
+      'model_init_seed': seeds,
+    }
+    yield Curve(
+      ', '.join(filter(None, (name, test))),
+      fields,
+      np.array(accuracy, float)[runs],
+      result.training_length,
+      result.chance,
+    )
+
+
+def accuracies(curves: Sequence[Curve]) -> tuple[list[str], list[list[str]]]:
+  """Returns the table of accuracies, in percent, a row for each curve.
+
+  Means are over the lengths that are tested. The last two columns are of the
+  lengths beyond training that all have, without which scores on different
+  lengths would be compared.
+  """
+  first = max(curve.training_length for curve in curves) + 1
+  last = min(curve.accuracy.shape[1] for curve in curves)
+  header = ['', 'trained on', 'accuracy there', 'tested on', 'score', 'worst']
+  header += ['chance', 'runs']
+  if first <= last:
+    header.append(f'on {first}..{last}')
+  rows = []
+  for curve in curves:
+    trained, longest = curve.training_length, curve.accuracy.shape[1]
+    mean_T = curve.accuracy.mean(axis=0)
+    worst = int(np.nanargmin(mean_T))
+    row = [
+      curve.name,
+      f'1..{trained}',
+      _percent(mean_T[:trained]),
+      f'{trained + 1}..{longest}' if trained < longest else '-',
+      _percent(mean_T[trained:]),
+      f'{_percent(mean_T[worst : worst + 1])} at {worst + 1}',
+      _percent(np.array([curve.chance])),
+      str(len(curve.accuracy)),
+    ]
+    if first <= last:
+      row.append(_percent(mean_T[first - 1 : last]))
+    rows.append(row)
+  return header, rows
+
+
+def _percent(values: np.ndarray) -> str:
+  values = values[~np.isnan(values)]
+  return f'{100 * values.mean():.1f}' if values.size else '-'
+
+
+def differences(curves: Sequence[Curve]) -> tuple[list[str], list[list[str]]]:
+  """Returns the table of the fields in which experiments differ, a row each."""
+  free = {
+    field.name
+    for field in dataclasses.fields(config_lib.Experiment)
+    if field.metadata.get('may_change')
+  }
+  names = dict.fromkeys(name for curve in curves for name in curve.fields)
+  rows = []
+  for name in names:
+    shown = [_shown(curve.fields.get(name)) for curve in curves]
+    if name not in free and len(set(shown)) > 1:
+      rows.append([name, *shown])
+  return ['', *(curve.name for curve in curves)], rows
+
+
+def _shown(value: Any) -> str:
+  """Returns a field's value, short; long ones are told apart by a checksum."""
+  text = json.dumps(value, ensure_ascii=False)
+  if isinstance(value, str):
+    text = value
+  if isinstance(value, list) and len(value) == 1:
+    text = json.dumps(value[0])
+  if len(text) > _MAX_VALUE:
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    text = f'{text[:_MAX_VALUE]}... ({digest})'
+  return text or '-'
+
+
+def _by_length(curves: Sequence[Curve]) -> Iterator[Sequence[Any]]:
+  """Yields the rows of a table of each curve's mean at each length."""
+  yield ['length', *(curve.name for curve in curves)]
+  means = [curve.accuracy.mean(axis=0) for curve in curves]
+  for i in range(max(map(len, means))):
+    at = [mean_T[i] if i < len(mean_T) else np.nan for mean_T in means]
+    yield [i + 1, *(None if np.isnan(x) else float(x) for x in at)]
+
+
+def _picture(curves: Sequence[Curve]) -> bytes:
+  """Returns a PNG of accuracy against length, a line for each curve."""
+  figure = figure_lib.Figure(
+    figsize=(8, 3.4 + 0.15 * len(curves)), layout='constrained'
+  )
+  axes = figure.subplots()
+  longest = max(curve.accuracy.shape[1] for curve in curves)
+  for length in sorted({curve.training_length for curve in curves}):
+    axes.axvspan(0.5, length + 0.5, color='0.5', alpha=0.15, linewidth=0)
+  for number, curve in enumerate(curves):
+    percent_SxT = 100 * curve.accuracy
+    lengths = np.arange(1, percent_SxT.shape[1] + 1)
+    style = pictures.style(number)
+    every = max(1, len(lengths) // _NUM_MARKERS)
+    axes.fill_between(
+      lengths,
+      percent_SxT.min(axis=0),
+      percent_SxT.max(axis=0),
+      color=style['color'],
+      alpha=0.2,
+      linewidth=0,
+    )
+    axes.plot(
+      lengths,
+      percent_SxT.mean(axis=0),
+      **style,
+      linewidth=1.3,
+      markersize=5,
+      # Lines that cover each other still show their markers.
+      markevery=(number * every // len(curves), every),
+      label=curve.name,
+    )
+  for chance in sorted({curve.chance for curve in curves}):
+    axes.axhline(100 * chance, color='0.4', linewidth=0.8, linestyle=':')
+  axes.set(
+    title='accuracy against length (grey: trained on; dotted: chance)',
+    xlabel='length of the string',
+    ylabel='accuracy, %',
+    xlim=(0.5, longest + 0.5),
+    ylim=(-2, 104),
+  )
+  figure.legend(loc='outside lower center', ncols=2, fontsize=8)
+  return pictures.png(figure)

@@ -1,0 +1,319 @@
+"""Sweeps that users define: by flags, or by a file of cells.
+
+A file of cells is JSON, and what `presets.Preset` is:
+
+  {"base": {"training_steps": 2000, "max_range_test_length": 100},
+   "tasks": {"pairs": {"regex": "(01|10)*"}, "tomita_4": {}},
+   "models": {"rnn": {"architecture_params": {"hidden_size": 64}},
+              "gpt": {"architecture": "regular_gpt", "chunk_size": 3}},
+   "learning_rates": [0.001, 0.003],
+   "seeds": [0, 1, 2]}
+
+Fields are the flags of `launch.train`; an automaton is its JSON, or the path of
+its file; strings are the path of theirs. What a sweep is, is kept beside its results, so that a report knows
+what is missing.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+import json
+import os
+import re
+import reprlib
+import shlex
+from typing import Any
+
+from experiments.engine import files, json_reading, progress
+from experiments.formal import automata, strings
+from experiments.formal import config as config_lib
+from experiments.sweeps import presets
+
+# Of a sweep, in the folder of its results.
+FILE = 'cells.json'
+# A sweep's name, if no file gives it one.
+NAME = 'own'
+LEARNING_RATES = [config_lib.Experiment.learning_rate]
+SEEDS = [0, 1, 2]
+
+# Names are folders.
+_NAME = re.compile(r'\w[\w.,=+-]{0,99}')
+_FIELDS = {
+  field.name: field for field in dataclasses.fields(config_lib.Experiment)
+}
+# What a sweep has lists of.
+_LISTED = {
+  'learning_rate': 'learning_rates',
+  'seed': 'seeds',
+  'model_init_seed': 'seeds',
+}
+MODULES = ('task_module', 'model_module')
+# Which language, which model: cells differ in these.
+OF_CELLS = (
+  *config_lib.TASK_FIELDS,
+  'architecture',
+  'architecture_params',
+  'model_module',
+)
+# Flags of a sweep. The block of RegularGPT is called as the sweep's preset.
+FLAGS = tuple(name for name in _FIELDS if name not in (*_LISTED, 'preset'))
+
+
+def chosen(
+  preset: str | None, cells: str | None, values: Mapping[str, Any]
+) -> tuple[str, presets.Preset, dict[str, Any]]:
+  """Returns the sweep that a user asks for.
+
+  Args:
+    preset: Name of a preset.
+    cells: Path of a file of cells, in place of it.
+    values: Fields of `Experiment`, None where they are not given. With a file,
+      modules are those that it may run, with commas between them.
+
+  Returns:
+    Its name, what it is, and fields to put in place of those that its cells
+    share.
+
+  Raises:
+    ValueError: If both are given, or the sweep is impossible.
+  """
+  fields = {name: value for name, value in values.items() if value is not None}
+  if preset and cells:
+    raise ValueError('Give one of --preset and --cells.')
+  if preset:
+    return preset, presets.PRESETS[preset], fields
+  if cells:
+    modules = {
+      name: [part for part in fields.pop(name, '').split(',') if part]
+      for name in MODULES
+    }
+    return name_of(cells), read(cells, modules), fields
+  if not fields:
+    raise ValueError(
+      'Give --preset, --cells, or flags of launch.train, as --task.'
+    )
+  return NAME, of_flags(fields), {}
+
+
+def of_flags(values: Mapping[str, Any]) -> presets.Preset:
+  """Returns a sweep over learning rates and seeds: one task, one model.
+
+  Args:
+    values: Fields of `Experiment` that are given.
+  """
+  experiment = config_lib.Experiment(**values)
+  of_task = {name: values[name] for name in OF_CELLS if name in values}
+  # A regex or a path makes no good name of a folder.
+  brought = [n for n in ('strings', 'regex', 'automaton') if n in values]
+  task = brought[0] if brought else config_lib.task_title(experiment)
+  if not brought and not experiment.task_module:
+    of_task['task'] = experiment.task
+  of_model = {'architecture': experiment.architecture}
+  return presets.Preset(
+    base={k: v for k, v in values.items() if k not in of_task},
+    tasks={task: of_task},
+    models={config_lib.model_title(experiment): of_model},
+    learning_rates=LEARNING_RATES,
+    seeds=SEEDS,
+  )
+
+
+def read(path: str, modules: Mapping[str, Iterable[str]]) -> presets.Preset:
+  """Reads a user's file of cells.
+
+  Args:
+    path: The file.
+    modules: Which may run, by the field that names them: it is not enough that
+      the file does.
+
+  Raises:
+    ValueError: If it cannot be read, is no sweep, or names other modules.
+  """
+  preset = _read(path, _with_files)
+  named = {
+    (field, fields[field])
+    for fields in (
+      preset.base,
+      *preset.tasks.values(),
+      *preset.models.values(),
+    )
+    for field in MODULES
+    if fields.get(field)
+  }
+  given = {(field, name) for field in MODULES for name in modules[field]}
+  for field, name in sorted(named - given):
+    raise ValueError(
+      f'{path} names a module, which would run: to trust it, give'
+      f' --{field}={shlex.quote(name)}.'
+    )
+  for field, name in sorted(given - named):
+    raise ValueError(f'{path} names no {field} {name!r}, so leave it out.')
+  return preset
+
+
+def _with_files(fields: dict[str, Any]) -> dict[str, Any]:
+  """Reads the automaton and the strings of a cell, where these are paths."""
+  read = dict(fields)
+  if isinstance(fields.get('automaton'), str):
+    read['automaton'], notes = automata.read(fields['automaton'])
+    for note in notes:
+      progress.say(note)
+  if isinstance(fields.get('strings'), str):
+    read['strings'] = strings.describe(fields['strings'])
+    longest, _ = read['strings']['lengths'][-1]
+    read.setdefault('sequence_length', longest)
+  if isinstance(fields.get('test_strings'), str):
+    tests = strings.describe_tests(fields['test_strings'].split(','))
+    read['test_strings'] = tests
+  return read
+
+
+def _read(path: str, change=lambda fields: fields) -> presets.Preset:
+  """Reads a file of cells.
+
+  Args:
+    path: The file.
+    change: What is done to the fields of base, a task or a model.
+
+  Raises:
+    ValueError: If it cannot be read, or is no sweep.
+  """
+  try:
+    contents = json_reading.read(path)
+    return _to_preset(contents, change)
+  except (OSError, ValueError) as error:
+    reason = error.strerror if isinstance(error, OSError) else error
+    raise ValueError(f'Cannot read the cells of {path}: {reason}') from error
+
+
+def _to_preset(contents: Any, change) -> presets.Preset:
+  known = ('base', 'tasks', 'models', 'learning_rates', 'seeds', 'tests')
+  known += ('about',)
+  _check_object('it', contents, known)
+  for name in ('tasks', 'models'):
+    if not contents.get(name):
+      raise ValueError(f'it has no {name}.')
+    _check_object(name, contents[name])
+    for key in contents[name]:
+      if not _NAME.fullmatch(key):
+        raise ValueError(
+          f'{name}: {reprlib.repr(key)} is no name of a folder: letters, digits'
+          ' and _ . , = + - only.'
+        )
+
+  def fields_of(where, fields):
+    _check_object(where, fields, sorted({*_FIELDS} - _LISTED.keys()))
+    return change(fields)
+
+  tests = contents.get('tests', {})
+  _check_object('tests', tests, tuple(contents['tasks']))
+  for task, of_task in tests.items():
+    _check_object(f'tests of {task}', of_task)
+    for test, params in of_task.items():
+      _check_object(f'the test {test!r} of {task}', params)
+  about = contents.get('about', '')
+  if not isinstance(about, str):
+    raise ValueError('about must be text.')
+  preset = presets.Preset(
+    base=fields_of('base', contents.get('base', {})),
+    **{
+      name: {
+        key: fields_of(f'{name}, {key}', fields)
+        for key, fields in contents[name].items()
+      }
+      for name in ('tasks', 'models')
+    },
+    learning_rates=_numbers(contents, 'learning_rates', LEARNING_RATES),
+    seeds=_numbers(contents, 'seeds', SEEDS),
+    tests=tests,
+    about=about,
+  )
+  presets.cells(preset)  # Checks the fields' types and values.
+  return preset
+
+
+def _check_object(
+  where: str, value: Any, known: Sequence[str] | None = None
+) -> None:
+  if not isinstance(value, dict):
+    raise ValueError(
+      f'{where} must be a JSON object, got {reprlib.repr(value)}.'
+    )
+  for name in value if known is not None else ():
+    if name in _LISTED:
+      raise ValueError(
+        f'{where} has {name}; give a list, {_LISTED[name]}, of the whole sweep.'
+      )
+    if name not in known:
+      raise ValueError(
+        f'{where} has {reprlib.repr(name)}; what it may have is'
+        f' {", ".join(known)}.'
+      )
+
+
+def _numbers(
+  contents: Mapping[str, Any], name: str, default: Sequence[float]
+) -> Sequence[float]:
+  numbers = contents.get(name, default)
+  if not isinstance(numbers, (list, tuple)) or not numbers:
+    raise ValueError(f'{name} must be a list of numbers.')
+  if len({*map(str, numbers)}) < len(numbers):
+    raise ValueError(f'{name} must differ, got {reprlib.repr(numbers)}.')
+  return numbers
+
+
+def name_of(path: str) -> str:
+  """Returns a sweep's name from its file's.
+
+  Raises:
+    ValueError: If that cannot be one.
+  """
+  name = os.path.basename(path).removesuffix('.json')
+  if not _NAME.fullmatch(name) or name in presets.PRESETS:
+    raise ValueError(
+      f'The file {path} gives the sweep its name, which must be of letters,'
+      ' digits and _ . , = + - and none of a preset'
+      f' ({", ".join(presets.PRESETS)}).'
+    )
+  return name
+
+
+def keep(name: str, preset: presets.Preset, results_dir: str) -> None:
+  """Writes a sweep beside its results, with what was there of the same name.
+
+  Raises:
+    ValueError: If what was there cannot be read.
+    OSError: If it cannot be written.
+  """
+  path = os.path.join(results_dir, name, FILE)
+  if files.exists(path):
+    found = _read(path)
+    preset = dataclasses.replace(
+      preset,
+      tasks={**found.tasks, **preset.tasks},
+      models={**found.models, **preset.models},
+      tests={**found.tests, **preset.tests},
+    )
+  contents = dataclasses.asdict(preset)
+  del contents['paper']
+  files.make_folder(os.path.dirname(files.absolute(path)))
+  files.write_atomically(path, json.dumps(contents, indent=2) + '\n')
+
+
+def kept(results_dir: str) -> dict[str, presets.Preset]:
+  """Reads the sweeps beside whose results they are kept, by name.
+
+  Raises:
+    ValueError: If one cannot be read, or has the name of a preset.
+  """
+  found = {}
+  for path in files.below(results_dir):
+    name, _, rest = path.partition(os.sep)
+    if rest != FILE:
+      continue
+    if name in presets.PRESETS:
+      raise ValueError(
+        f'{os.path.join(results_dir, path)} is in the wrong place: {name} is a'
+        ' preset of ours.'
+      )
+    found[name] = _read(os.path.join(results_dir, path))
+  return found
