@@ -10,8 +10,8 @@ A file of cells is JSON, and what `presets.Preset` is:
    "seeds": [0, 1, 2]}
 
 Fields are the flags of `launch.train`; an automaton is its JSON, or the path of
-its file; strings are the path of theirs. What a sweep is, is kept beside its results, so that a report knows
-what is missing.
+its file; strings are the path of theirs. What a sweep is, is kept beside its
+results, so that a report knows what is missing.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
