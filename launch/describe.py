@@ -6,7 +6,7 @@ python -m launch.describe --task=tomita_3
 from experiments.formal import config, describe
 from launch import flag_lib
 
-_FIELDS = (*config.TASK_FIELDS, 'seed')
+_FIELDS = (*config.TASK_FIELDS, 'min_range_test_length', 'seed')
 flag_lib.define_experiment(_FIELDS, optional=True)
 
 

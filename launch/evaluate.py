@@ -23,6 +23,9 @@ _MODEL_MODULE = flag_lib.define_module('model')
 _OVERRIDES = (
   'task_params',
   'max_range_test_length',
+  'min_range_test_length',
+  'adversarial',
+  'test_strings',
   'range_test_batch_size',
   'precision',
   'smallest_bucket',

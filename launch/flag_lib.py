@@ -20,7 +20,7 @@ from experiments.engine import (
   progress,
   stopping,
 )
-from experiments.formal import automata, config, registries
+from experiments.formal import automata, config, registries, strings
 
 # The flags defined here belong to the launcher that asks for them: its --help
 # shows them.
@@ -78,6 +78,25 @@ class _AutomatonParser(flags.ArgumentParser):
     return 'file'
 
 
+class _StringsParser(flags.ArgumentParser):
+  """Parses the path of a file of labelled strings, or of several."""
+
+  syntactic_help = 'a file of labelled strings'
+
+  def __init__(self, is_list: bool):
+    self._is_list = is_list
+
+  def parse(self, argument):
+    if not isinstance(argument, str):
+      return argument
+    if self._is_list:
+      return strings.describe_tests(argument.split(','))
+    return strings.describe(argument)
+
+  def flag_type(self):
+    return 'files' if self._is_list else 'file'
+
+
 class _JsonSerializer(flags.ArgumentSerializer):
   """Writes a JSON object."""
 
@@ -110,8 +129,11 @@ def define_experiment(
       flags.DEFINE_enum(field.name, given, choices, help_text)
     elif isinstance(default, dict):
       is_automaton = field.metadata.get('is_automaton')
+      parser = _AutomatonParser() if is_automaton else _JsonParser()
+      if field.metadata.get('is_strings'):
+        parser = _StringsParser(is_list=field.name == 'test_strings')
       flags.DEFINE(
-        _AutomatonParser() if is_automaton else _JsonParser(),
+        parser,
         field.name,
         given,
         help_text,
@@ -156,6 +178,11 @@ def experiment_values(
     values[field.name] = flag.value
     if field.metadata.get('is_automaton'):
       values[field.name] = _automaton(flag)
+  # Strings say themselves how long they are.
+  lengths = (values.get('strings') or {}).get('lengths')
+  is_field = 'sequence_length' in values
+  if lengths and is_field and not flags.FLAGS['sequence_length'].present:
+    values['sequence_length'] = lengths[-1][0]
   return values
 
 

@@ -39,6 +39,12 @@ _RESULTS = flags.DEFINE_string(
   'Folder for the files of measured cells; by default results/ in the workdir.'
   ' Cells that have one are not measured again.',
 )
+_AUTOMATA = flags.DEFINE_string(
+  'automata',
+  None,
+  'Folder of automata, each of which is a task of --preset=mlregtest: .att'
+  ' files of MLRegTest, or others.',
+)
 _TASKS = flags.DEFINE_list('tasks', None, 'Only these tasks of the sweep.')
 _MODELS = flags.DEFINE_list('models', None, 'Only these models of the sweep.')
 _SEEDS = flags.DEFINE_list('seeds', None, "In place of the sweep's seeds.")
@@ -66,6 +72,7 @@ def main() -> None:
   name, preset, fields = own.chosen(
     _PRESET.value, _CELLS.value, flag_lib.experiment_values(own.FLAGS)
   )
+  preset = presets.with_tasks(preset, _AUTOMATA.value)
   sweep.sweep(
     name,
     sweep.narrowed(

@@ -23,7 +23,7 @@ from absl import flags
 import pytest
 import zstandard
 
-from experiments.formal import automata, builders
+from experiments.formal import automata, builders, string_samples
 from experiments.language import presets as language_presets
 from experiments.sweeps import presets
 from tests import pages
@@ -72,6 +72,10 @@ _WORK = {
   'extract': ('experiments.analysis.extraction.extract', None),
   'prepare_text': ('experiments.text.preparation.prepare', None),
   'report': ('experiments.sweeps.report.report', None),
+  'sample_strings': (
+    'experiments.formal.string_samples.write',
+    string_samples.write,
+  ),
   'sample': ('experiments.language.run.sample', None),
   'sweep': ('experiments.sweeps.sweep.sweep', _make_cells),
   'sweep_lm': ('experiments.language.sweep.sweep', _look_up_models),

@@ -20,7 +20,7 @@ def option(default: Any, help_text: str, **metadata) -> Any:
     **metadata: What `check` goes by, `minimum`, `maximum` and `choices`;
       `may_change`, whether a workdir accepts another value; `if_other`, what to
       say of another value that would mean nothing to its reader; and
-      `is_automaton`, for the flag.
+      `is_automaton` and `is_strings`, for the flag.
   """
   metadata['help'] = help_text
   if isinstance(default, dict):

@@ -12,6 +12,34 @@ def read(path: str | os.PathLike) -> reading.Automaton:
   return reading.read(path, json_reading.parse)
 
 
+def read_folder(folder: str) -> dict[str, dict[str, Any]]:
+  """Returns the automata of a folder's files, by their names without endings.
+
+  Files of other endings than those of `reading.FORMATS` are left alone.
+
+  Raises:
+    ValueError: If there is none, two have one name, or one cannot be read.
+  """
+  try:
+    names = sorted(os.listdir(folder))
+  except OSError as error:
+    raise ValueError(f'Cannot read {folder}: {error.strerror}.') from error
+  found = {}
+  for name in names:
+    stem, ending = os.path.splitext(name)
+    if ending.lower() not in reading.FORMATS:
+      continue
+    if stem in found:
+      raise ValueError(f'{folder} has two automata called {stem}.')
+    found[stem], _ = read(os.path.join(folder, name))
+  if not found:
+    endings = ', '.join(sorted(reading.FORMATS))
+    raise ValueError(
+      f'{folder} has no automaton: no file whose name ends in {endings}.'
+    )
+  return found
+
+
 def read_alphabet(text: str, pattern: str) -> list[str]:
   """See `tasks.automata.regex.read_alphabet`; its JSON likewise."""
   return regex.read_alphabet(text, pattern, json_reading.parse)

@@ -19,6 +19,7 @@ from experiments.formal import (
   models,
   modules,
   registries,
+  strings,
   task_checks,
   token_models,
 )
@@ -28,6 +29,8 @@ from tasks import task as task_lib
 from tasks.automata import fields as fields_lib
 from tasks.automata import regex as regex_lib
 from tasks.regular import automaton_task
+
+_SOURCES_TOGETHER = (['regex', 'strings'], ['automaton', 'strings'])
 
 
 def _lookup(kind: str, name: str, registry: Mapping[str, Any]) -> Any:
@@ -65,20 +68,24 @@ def make_task(
   """
   sources = [
     name
-    for name in ('task_module', 'regex', 'automaton')
+    for name in ('task_module', 'regex', 'automaton', 'strings')
     if getattr(experiment, name)
   ]
-  if len(sources) > 1:
+  # Strings may train what an automaton tests.
+  if len(sources) > 1 and sources not in _SOURCES_TOGETHER:
     raise ValueError(f'Give only one of {" and ".join(sources)}.')
-  if experiment.regex or experiment.automaton:
+  if sources and not experiment.task_module:
     for name, unused in (
       ('task', config_lib.Experiment.task),
       ('task_params', {}),
     ):
       if getattr(experiment, name) != unused:
         raise ValueError(f'--{name} is not for --{sources[0]}.')
-  elif experiment.target != config_lib.Experiment.target:
+  is_other_target = experiment.target != config_lib.Experiment.target
+  if is_other_target and not (experiment.regex or experiment.automaton):
     raise ValueError('--target is for --regex or --automaton.')
+  if is_other_target and experiment.strings:
+    raise ValueError('--target is not for --strings.')
   is_other_alphabet = experiment.alphabet != config_lib.Experiment.alphabet
   if is_other_alphabet and not experiment.regex:
     raise ValueError('--alphabet is for --regex.')
@@ -89,6 +96,8 @@ def make_task(
   if experiment.automaton:
     automaton = fields_lib.to_automaton(experiment.automaton)
     return automaton_task.AutomatonTask(automaton, experiment.target)
+  if experiment.strings:
+    return strings.make_task(experiment)
   if experiment.task_module:
     return _users_task(experiment)
   builder = _lookup('task', experiment.task, registries.TASK_BUILDERS)
@@ -106,7 +115,13 @@ def _users_task(
   where = f'{builder.__name__}({arguments}), task_params {params}'
   with blame.blamed(where):
     task = builder(**params)
-  task_checks.check(task, experiment.batch_size, experiment.sequence_length)
+  shortest, _ = make_curriculum(experiment).bounds(experiment.training_steps)
+  task_checks.check(
+    task,
+    experiment.batch_size,
+    experiment.sequence_length,
+    min(shortest, experiment.min_range_test_length),
+  )
   return task
 
 
@@ -210,21 +225,26 @@ def make_curriculum(
 ) -> curriculum_lib.Curriculum:
   """Returns the experiment's curriculum, on lengths to `sequence_length`.
 
-  Its seed is an argument of its own, 0 by default, and not the experiment's:
-  runs that differ in the latter train on strings of the same lengths.
+  By default on those of its strings, where it has some, each as often as it is
+  there. Its seed is an argument of its own, 0 by default, and not the
+  experiment's: runs that differ in the latter train on strings of the same
+  lengths.
 
   Raises:
-    ValueError: If it is unknown or its parameters are wrong.
+    ValueError: If it is unknown, its parameters are wrong, or it draws lengths
+      that there are not.
   """
   name = experiment.curriculum
   longest = experiment.sequence_length
   values = range(1, longest + 1)
+  if experiment.strings:
+    values = strings.training_lengths(experiment)
   defaults = {
     'fixed': {'sequence_length': longest},
     'uniform': {'values': values},
     'reverse_exponential': {'values': values, 'tau': 0.9},
     'regular_increase': {
-      'initial_sequence_length': 1,
+      'initial_sequence_length': min(values),
       'increase_frequency': max(1, experiment.training_steps // longest),
       'increase_amount': 1,
       'sample_all_length': True,
@@ -240,6 +260,9 @@ def make_curriculum(
       f'The curriculum draws lengths {shortest}..{longest_drawn}, which are not'
       f' within 1..sequence_length ({longest}).'
     )
+  if experiment.strings:
+    drawn = curriculum.lengths(experiment.training_steps)
+    strings.check_lengths(experiment, drawn)
   return curriculum
 
 

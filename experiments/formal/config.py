@@ -45,6 +45,18 @@ class Experiment(experiment_lib.BaseExperiment):
     ' "outputs": {state: answer}, "transitions": {state: {symbol: state}}}.',
     is_automaton=True,
   )
+  strings: dict = options.option(
+    {},
+    "Labelled strings to train on: a file, MLRegTest's, Abbadingo's, or FLaRe's"
+    ' main.tok. In place of --task; or beside --regex or --automaton, on which'
+    ' the model is then tested at any length.',
+    is_strings=True,
+  )
+  test_strings: dict = options.option(
+    {},
+    'Files of labelled strings to test on, with commas between them.',
+    is_strings=True,
+  )
   target: str = options.option(
     'membership',
     'What to learn of --regex or --automaton: whether the string is in the'
@@ -106,9 +118,20 @@ class Experiment(experiment_lib.BaseExperiment):
   )
   max_range_test_length: int = options.option(
     500,
-    'Longest test string; every length from 1 is tested.',
+    'Longest test string; every length from min_range_test_length is tested.',
     minimum=1,
     maximum=2**24,
+  )
+  min_range_test_length: int = options.option(
+    1,
+    'Shortest test string, for languages that have no shorter ones.',
+    minimum=1,
+    maximum=2**24,
+  )
+  adversarial: bool = options.option(
+    False,
+    'Whether to test also on pairs of strings at edit distance 1 that have'
+    ' different answers, by length; for regular languages.',
   )
   range_test_batch_size: int = options.option(
     512, 'Strings per test length.', minimum=1
@@ -119,6 +142,33 @@ class Experiment(experiment_lib.BaseExperiment):
     ' to compile, each faster.',
     minimum=1,
   )
+
+  def __post_init__(self):
+    super().__post_init__()
+    if self.min_range_test_length > self.max_range_test_length:
+      raise ValueError(
+        f'min_range_test_length ({self.min_range_test_length:,}) must not'
+        f' exceed max_range_test_length ({self.max_range_test_length:,}).'
+      )
+
+  @property
+  def has_strings_alone(self) -> bool:
+    """Whether the strings of a file are all that is known of the language."""
+    return bool(self.strings) and not (self.regex or self.automaton)
+
+  @property
+  def longest_tested(self) -> int:
+    """Symbols of the longest test string."""
+    longest = [
+      length
+      for strings in self.test_strings.values()
+      for length, _ in strings['lengths']
+    ]
+    if not self.has_strings_alone:
+      longest.append(self.max_range_test_length)
+    elif not longest:
+      longest = [length for length, _ in self.strings['lengths']]
+    return max(longest)
 
   def steps_depend_on_their_number(self) -> bool:
     """See `BaseExperiment`."""
@@ -136,6 +186,7 @@ TASK_FIELDS = (
   'regex',
   'alphabet',
   'automaton',
+  'strings',
   'target',
 )
 
@@ -144,6 +195,8 @@ def task_title(experiment: Experiment) -> str:
   """Returns what an experiment's task is called in reports."""
   if experiment.regex:
     return f'the regex {experiment.regex}'
+  if experiment.strings:
+    return experiment.strings['file']
   if experiment.automaton:
     return 'an automaton'
   return experiment.task_module or experiment.task

@@ -25,8 +25,13 @@ class Curriculum(abc.ABC):
     """Returns the length of the strings of a step, counted from 0."""
 
   @abc.abstractmethod
+  def lengths(self, num_steps: int) -> set[int]:
+    """Returns the lengths that the first steps may have."""
+
   def bounds(self, num_steps: int) -> tuple[int, int]:
-    """Returns the shortest and the longest length of the first steps."""
+    """Returns the shortest and the longest of them."""
+    lengths = self.lengths(num_steps)
+    return min(lengths), max(lengths)
 
   def _rng(self, step: int) -> np.random.Generator:
     return np.random.default_rng((self._seed, step))
@@ -44,10 +49,10 @@ class FixedCurriculum(Curriculum):
     del step
     return self._sequence_length
 
-  def bounds(self, num_steps: int) -> tuple[int, int]:
+  def lengths(self, num_steps: int) -> set[int]:
     """See base class."""
     del num_steps
-    return self._sequence_length, self._sequence_length
+    return {self._sequence_length}
 
 
 class UniformCurriculum(Curriculum):
@@ -61,10 +66,10 @@ class UniformCurriculum(Curriculum):
     """See base class."""
     return self._values[self._rng(step).integers(len(self._values))]
 
-  def bounds(self, num_steps: int) -> tuple[int, int]:
+  def lengths(self, num_steps: int) -> set[int]:
     """See base class."""
     del num_steps
-    return min(self._values), max(self._values)
+    return set(self._values)
 
 
 class ReverseExponentialCurriculum(Curriculum):
@@ -90,10 +95,10 @@ class ReverseExponentialCurriculum(Curriculum):
     """See base class."""
     return int(self._rng(step).choice(self._values, p=self._probabilities))
 
-  def bounds(self, num_steps: int) -> tuple[int, int]:
+  def lengths(self, num_steps: int) -> set[int]:
     """See base class."""
     del num_steps
-    return min(self._values), max(self._values)
+    return set(self._values)
 
 
 class RegularIncreaseCurriculum(Curriculum):
@@ -145,11 +150,13 @@ class RegularIncreaseCurriculum(Curriculum):
       increases = int(self._rng(step).integers(increases + 1))
     return self._initial_sequence_length + self._increase_amount * increases
 
-  def bounds(self, num_steps: int) -> tuple[int, int]:
+  def lengths(self, num_steps: int) -> set[int]:
     """See base class."""
     increases = self._increases(max(0, num_steps - 1))
-    longest = self._initial_sequence_length + self._increase_amount * increases
-    return self._initial_sequence_length, longest
+    return {
+      self._initial_sequence_length + self._increase_amount * i
+      for i in range(increases + 1)
+    }
 
   def _increases(self, step: int) -> int:
     increases = step // self._increase_frequency

@@ -17,6 +17,7 @@ import numpy as np
 
 from experiments.formal import blame, buckets
 from tasks import task as task_lib
+from tasks.strings import strings_task
 
 # Batches that the host prepares ahead of the device.
 _PREFETCHED = 4
@@ -246,12 +247,64 @@ class HostSource:
     return tokens, np.pad(target, ((0, 0), (missing, 0), (0, 0)))
 
 
+class StringsSource:
+  """Strings of a file, drawn on the host, each run's by its own seed."""
+
+  run_axis = 0
+
+  def __init__(
+    self,
+    task: strings_task.StringsTask,
+    batch_size: int,
+    widths: Sequence[int],
+  ):
+    """Initializes.
+
+    Args:
+      task: Of the strings.
+      batch_size: Number of strings.
+      widths: Ascending widths of the buckets.
+    """
+    self._task = task
+    self._batch_size = batch_size
+    self._widths = widths
+
+  def stream(self, seeds, steps):
+    """See `Source`."""
+    for step, length in steps:
+      width = buckets.bucket_of(length, self._widths)
+      groups = [
+        self._task.draw(
+          np.random.default_rng((seed, step)), self._batch_size, length
+        )
+        for seed in seeds
+      ]
+      tokens, answers = map(np.stack, zip(*groups, strict=True))
+      padding = ((0, 0), (0, 0), (width - length, 0))
+      yield (
+        width,
+        (
+          np.pad(tokens, padding, constant_values=task_lib.NO_SYMBOL),
+          answers,
+        ),
+      )
+
+  def batch(self, rng, host_data, width):
+    """See `Source`."""
+    del rng, width
+    tokens, answers = host_data
+    return tokens, jax.nn.one_hot(answers, self._task.output_size)
+
+
 def make_source(
   task: task_lib.GeneralizationTask, batch_size: int, widths: Sequence[int]
 ) -> Source:
   """Returns the task's source of batches of a size, in buckets' widths."""
-  is_traceable = isinstance(task, task_lib.TokenTask)
-  kind = DeviceSource if is_traceable else HostSource
+  kind = HostSource
+  if isinstance(task, task_lib.TokenTask):
+    kind = DeviceSource
+  elif isinstance(task, strings_task.StringsTask):
+    kind = StringsSource
   return kind(task, batch_size, widths)
 
 

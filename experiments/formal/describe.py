@@ -1,18 +1,20 @@
 """A page about a task: what it asks, some of its strings, its balance."""
 
 import inspect
+import itertools
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.formal import blame, builders, data, registries
+from experiments.formal import blame, builders, data, registries, strings
 from experiments.formal import config as config_lib
 from tasks import task as task_lib
+from tasks.strings import strings_task
 
 _NUM_EXAMPLES = 5
 _LENGTHS = (1, 10, 40, 100)
-_EXAMPLE_LENGTH = 10  # One of them.
+_EXAMPLE_LENGTH = 10  # One of them, where it is not too short.
 _NUM_COUNTED = 2048
 _NAMES_WIDTH = 27  # In the list, in characters.
 
@@ -26,9 +28,12 @@ def page(**fields: Any) -> str:
   Raises:
     ValueError: As `describe`, or if fields are given, and none is a task.
   """
-  names = ('task', 'task_module', 'regex', 'automaton')
+  names = ('task', 'task_module', 'regex', 'automaton', 'strings')
   if any(fields.get(name) for name in names):
-    return describe(config_lib.Experiment().replaced(**fields))
+    # Which says nothing of the longest test string.
+    longest = fields.get('min_range_test_length')
+    experiment = config_lib.Experiment().replaced(max_range_test_length=longest)
+    return describe(experiment.replaced(**fields))
   for name, value in fields.items():
     if value is not None:
       raise ValueError(
@@ -66,10 +71,16 @@ def describe(experiment: config_lib.Experiment) -> str:
     ValueError: If the task is unknown or its parameters are wrong.
   """
   task = builders.make_task(experiment)
-  samples = data.samples(task, _NUM_COUNTED, _LENGTHS, experiment.seed)
-  batches = dict(zip(_LENGTHS, samples, strict=True))
-  lines = [_docstring(task), '', 'Sampled:']
-  tokens, target = batches[_EXAMPLE_LENGTH]
+  strings.check(experiment, task)
+  page = [_docstring(task)]
+  if isinstance(task, strings_task.StringsTask):
+    return '\n'.join([*page, *_about_strings(task)])
+  shortest = experiment.min_range_test_length
+  lengths = sorted({shortest, *(n for n in _LENGTHS if n > shortest)})
+  samples = data.samples(task, _NUM_COUNTED, lengths, experiment.seed)
+  batches = dict(zip(lengths, samples, strict=True))
+  lines = [*page, '', 'Sampled:']
+  tokens, target = batches[max(shortest, _EXAMPLE_LENGTH)]
   for i in range(_NUM_EXAMPLES):
     lines.append(f'  {_string(task, tokens[i])} -> {_answer(target[i])}')
   chance = 1 / task.output_size
@@ -79,7 +90,7 @@ def describe(experiment: config_lib.Experiment) -> str:
     'Share of each output symbol:',
     '  length  ' + '  '.join(f'{i:>6}' for i in range(task.output_size)),
   ]
-  for length in _LENGTHS:
+  for length in lengths:
     _, target = batches[length]
     with blame.blamed(blame.method(task, 'accuracy_mask', length)):
       mask = task.accuracy_mask(jnp.asarray(target))
@@ -89,7 +100,36 @@ def describe(experiment: config_lib.Experiment) -> str:
     lines.append(
       f'  {length:6}  ' + '  '.join(f'{share:6.3f}' for share in shares)
     )
+  if experiment.strings:
+    held = strings.make_training_task(experiment, task)
+    lines += ['', f'Trained on {experiment.strings["file"]}:']
+    lines += _about_strings(held)
   return '\n'.join(lines)
+
+
+def _about_strings(task: strings_task.StringsTask) -> list[str]:
+  """Returns lines about the strings of a file."""
+  total = sum(len(group.answers) for group in task.groups.values())
+  lines = ['', f'Of {total:,} strings:']
+  for group in itertools.islice(task.groups.values(), _NUM_EXAMPLES):
+    label = task.labels[group.answers[0]]
+    lines.append(f'  {_string(task, group.tokens[0])} -> {label}')
+  widths = [max(6, len(label)) for label in task.labels]
+  names = zip(task.labels, widths, strict=True)
+  lines += [
+    '',
+    f'Chance level, a uniform guess: {1 / task.output_size:.4f}',
+    'Share of each label:',
+    '  length  strings  ' + '  '.join(f'{name:>{w}}' for name, w in names),
+  ]
+  for length, group in task.groups.items():
+    shares = np.bincount(group.answers, minlength=len(widths))
+    shares = zip(shares / shares.sum(), widths, strict=True)
+    lines.append(
+      f'  {length:6}  {len(group.answers):7,}  '
+      + '  '.join(f'{share:{w}.3f}' for share, w in shares)
+    )
+  return lines
 
 
 def _docstring(task: task_lib.GeneralizationTask) -> str:
@@ -100,7 +140,7 @@ def _docstring(task: task_lib.GeneralizationTask) -> str:
 
 def _string(task: task_lib.GeneralizationTask, tokens: np.ndarray) -> str:
   """Returns a string as people write it."""
-  if isinstance(task, task_lib.TokenTask):
+  if isinstance(task, task_lib.TokenTask | strings_task.StringsTask):
     names = task.input_symbols
   else:
     names = [str(symbol) for symbol in range(task.input_size)]

@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 
 from experiments.engine import devices, estimates
+from experiments.formal import adversarial, models, training
 from experiments.formal import config as config_lib
-from experiments.formal import models, training
 from regulargpt_jax import chunk_table, lookup
 from tasks import task as task_lib
 
@@ -70,9 +70,11 @@ def check_evaluation(
     num_runs: How many are evaluated together.
 
   Raises:
-    ValueError: As `check`.
+    ValueError: As `check`, or if there can be no adversarial pairs.
   """
-  longest = experiment.max_range_test_length
+  longest = experiment.longest_tested
+  if experiment.adversarial:
+    adversarial.check(task, experiment.max_range_test_length)
   batch_size = experiment.range_test_batch_size
   what = f'test strings of up to {longest:,} symbols'
   mesh = devices.make_mesh(num_runs, experiment.batch_size)

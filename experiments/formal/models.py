@@ -213,7 +213,7 @@ def make_baseline(
       num_read(experiment, task, length)
       for length in (
         experiment.sequence_length,
-        experiment.max_range_test_length,
+        experiment.longest_tested,
       )
     )
     size = params.setdefault('memory_size', trained)

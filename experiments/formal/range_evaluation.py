@@ -1,7 +1,8 @@
-"""Range evaluation: accuracy at every length from 1 to the longest."""
+"""Range evaluation: accuracy at every length of a range."""
 
 from collections.abc import Callable, Sequence
 import functools
+from typing import Any
 
 import chex
 import jax
@@ -15,7 +16,7 @@ from tasks import task as task_lib
 
 # Test strings come from this stream, whatever a run's own seed is, so that all
 # runs are tested on the same ones.
-_TEST_SEED = 0x7E57
+TEST_SEED = 0x7E57
 # Lengths handed to the device before the first has to be done.
 _IN_FLIGHT = 8
 
@@ -29,19 +30,21 @@ def evaluate(
   """Returns the accuracy of every run at every length, float [R, lengths].
 
   Args:
-    experiment: Says the longest length and the number of strings a length.
+    experiment: Says the lengths and the number of strings of each.
     task: What to test on.
     model: What to test.
     params: Its parameters, [R, ...].
 
   Returns:
-    Column i is length i + 1.
+    Column i is length i + 1; NaN where that is not tested.
   """
   num_runs = jax.tree.leaves(params)[0].shape[0]
   # That of training, on which the parameters lie.
   mesh = devices.make_mesh(num_runs, experiment.batch_size)
   num_devices = mesh.shape['run']
-  lengths = range(1, experiment.max_range_test_length + 1)
+  lengths = range(
+    experiment.min_range_test_length, experiment.max_range_test_length + 1
+  )
   batch_size = experiment.range_test_batch_size
   widths = builders.bucket_widths(experiment, task, model, lengths[-1])
   source = data.make_source(task, batch_size, widths)
@@ -95,14 +98,18 @@ def evaluate(
     shared = share(params) if shares else None
     accuracies = []
     stream = source.stream(
-      [_TEST_SEED], ((length, length) for length in lengths)
+      [TEST_SEED], ((length, length) for length in lengths)
     )
     for length, (width, host_data) in zip(lengths, stream, strict=True):
       # All runs are tested on the same strings.
       host_data = data.of_one_run(source, host_data)
       if source.run_axis is None and not accuracy_programs.num_compiled:
         accuracy_programs.prepare(
-          widths, params, shared, np.int32(length), host_data
+          widths[widths.index(width) :],
+          params,
+          shared,
+          np.int32(length),
+          host_data,
         )
       accuracies.append(
         accuracy_programs(width, params, shared, np.int32(length), host_data)
@@ -122,7 +129,9 @@ def evaluate(
       )
       for turn in range(num_turns)
     ]
-  return np.stack(by_turn, axis=1).reshape(num_runs, -1)
+  accuracies = np.stack(by_turn, axis=1).reshape(num_runs, -1)
+  untested = np.full((num_runs, lengths[0] - 1), np.nan)
+  return np.concatenate([untested, accuracies], axis=1)
 
 
 def make_test(
@@ -149,7 +158,7 @@ def make_test(
   """
 
   def accuracy_of(params, shared, length, host_data):
-    rng = jax.random.fold_in(jax.random.key(_TEST_SEED), length)
+    rng = jax.random.fold_in(jax.random.key(TEST_SEED), length)
     batch = devices.divided(mesh, source.batch(rng, host_data, width))
 
     def of_run(params, shared):
@@ -165,11 +174,7 @@ def make_test(
         )
         return training.count_right(task, logits, target)
 
-      num_parts = _num_parts(len(batch[0]), model.sub_batch_size)
-      parts = jax.tree.map(
-        lambda x: x.reshape(num_parts, -1, *x.shape[1:]), batch
-      )
-      num_right, num_counted = jax.lax.map(count_right, parts)
+      num_right, num_counted = in_parts(count_right, batch, model)
       return num_right.sum() / jnp.maximum(num_counted.sum(), 1)
 
     num_runs = len(jax.tree.leaves(params)[0])
@@ -177,6 +182,15 @@ def make_test(
     return of_runs(params, shared)
 
   return accuracy_of
+
+
+def in_parts(
+  function: Callable[[Any], Any], batch: Any, model: models.Model
+) -> Any:
+  """Returns what a function makes of each part of a batch, on a first axis."""
+  num_parts = _num_parts(len(batch[0]), model.sub_batch_size)
+  parts = jax.tree.map(lambda x: x.reshape(num_parts, -1, *x.shape[1:]), batch)
+  return jax.lax.map(function, parts)
 
 
 def _num_parts(batch_size: int, sub_batch_size: int | None) -> int:
@@ -196,8 +210,14 @@ def score(accuracies: Sequence[float], training_length: int) -> float | None:
   (Deletang et al., 2023, section 5); None where there is none.
 
   Args:
-    accuracies: Of lengths 1, 2, ...
+    accuracies: Of lengths 1, 2, ...; NaN where it is not tested.
     training_length: The longest training string.
   """
-  beyond = accuracies[training_length:]
-  return float(np.mean(beyond)) if len(beyond) else None
+  return mean(accuracies[training_length:])
+
+
+def mean(accuracies: Sequence[float]) -> float | None:
+  """Returns the mean over the lengths that are tested, None without any."""
+  tested = np.array(accuracies, float)
+  tested = tested[~np.isnan(tested)]
+  return float(tested.mean()) if tested.size else None

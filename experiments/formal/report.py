@@ -1,5 +1,7 @@
 """What a run leaves for people: a table, CSV, JSON, and a picture."""
 
+from collections.abc import Mapping
+import itertools
 import os
 from typing import Any, NamedTuple
 
@@ -7,27 +9,30 @@ from matplotlib import figure as figure_lib
 import numpy as np
 
 from experiments.engine import files, pictures, results, tables
-from experiments.formal import builders, range_evaluation
+from experiments.formal import builders, evaluation, range_evaluation
 from experiments.formal import config as config_lib
 
 NAME = 'range_evaluation'
+# Of the lines of a picture, in turn.
+_LINE_COLOURS = ('blue', 'vermilion', 'green', 'purple', 'orange')
+_LINE_STYLES = ('-', '--', '-.', ':')
 
 
 def summarize(accuracies: np.ndarray, training_length: int) -> dict[str, Any]:
   """Returns the numbers of one run's range evaluation.
 
   Args:
-    accuracies: Of lengths 1, 2, ...
+    accuracies: Of lengths 1, 2, ...; NaN where it is not tested.
     training_length: The longest training string.
 
   Returns:
-    `training_lengths`: mean accuracy on them; `score`: mean beyond them, None
-    without any; `worst_length` and `worst_accuracy` over all lengths (the
+    `training_lengths`: mean accuracy on them; `score`: mean beyond them, each
+    None without any; `worst_length` and `worst_accuracy` over all lengths (the
     shortest of the worst).
   """
-  worst = int(np.argmin(accuracies))
+  worst = int(np.nanargmin(accuracies))
   return {
-    'training_lengths': float(np.mean(accuracies[:training_length])),
+    'training_lengths': range_evaluation.mean(accuracies[:training_length]),
     'score': range_evaluation.score(accuracies, training_length),
     'worst_length': worst + 1,
     'worst_accuracy': float(accuracies[worst]),
@@ -35,56 +40,107 @@ def summarize(accuracies: np.ndarray, training_length: int) -> dict[str, Any]:
 
 
 def table(
-  experiment: config_lib.Experiment, summary: dict[str, Any], chance: float
+  experiment: config_lib.Experiment,
+  tests: Mapping[str, evaluation.Test],
+  chance: float,
 ) -> str:
-  """Returns the table that ends a run."""
-  trained = min(
-    builders.longest_trained(experiment), experiment.max_range_test_length
-  )
-  rows = [(f'accuracy, lengths 1..{trained}', summary['training_lengths'])]
-  if summary['score'] is not None:
-    beyond = f'{trained + 1}..{experiment.max_range_test_length}'
-    rows.append((f'accuracy, lengths {beyond} (score)', summary['score']))
-  is_perfect = summary['worst_accuracy'] == 1
-  where = 'every length' if is_perfect else f'length {summary["worst_length"]}'
-  rows.append((f'worst accuracy, at {where}', summary['worst_accuracy']))
+  """Returns the table that ends a run.
+
+  Args:
+    experiment: What was evaluated.
+    tests: What `evaluation.evaluate` returns; the first run's is shown.
+    chance: Accuracy of a guess.
+  """
+  trained = builders.longest_trained(experiment)
+  rows = []
+  for name, test in tests.items():
+    accuracies = test.accuracy[0]
+    if test.files:
+      found = test.files[0]
+      strings = f'{found["file"]}, {found["strings"]:,} strings'
+      rows.append((f'accuracy, {strings}', found['accuracy']))
+      rows.append(
+        (f'balanced accuracy, {found["file"]}', found['balanced_accuracy'])
+      )
+    elif name:
+      rows += _means(f'{name} accuracy', accuracies, trained)[-1:]
+    else:
+      summary = summarize(accuracies, trained)
+      rows = _means('accuracy', accuracies, trained)
+      if summary['score'] is not None:
+        rows[-1] = (f'{rows[-1][0]} (score)', summary['score'])
+      worst = f'worst accuracy, at length {summary["worst_length"]}'
+      rows.append((worst, summary['worst_accuracy']))
   rows.append(('chance, a uniform guess', chance))
   return tables.named_values(_title(experiment), rows)
 
 
+def _means(
+  name: str, accuracies: np.ndarray, trained: int
+) -> list[tuple[str, float]]:
+  """Returns means over the tested lengths up to that trained, and beyond."""
+  rows = []
+  tested = np.flatnonzero(~np.isnan(accuracies)) + 1
+  for lengths in (tested[tested <= trained], tested[tested > trained]):
+    if lengths.size:
+      span = f'{lengths[0]}..{lengths[-1]}'
+      rows.append(
+        (f'{name}, lengths {span}', float(accuracies[lengths - 1].mean()))
+      )
+  return rows
+
+
 def save(
   experiment: config_lib.Experiment,
-  accuracies: np.ndarray,
+  tests: Mapping[str, evaluation.Test],
   chance: float,
   folder: str,
-) -> dict[str, Any]:
+) -> None:
   """Writes `range_evaluation.csv`, `.json` and `.png` into a folder.
 
   Args:
     experiment: What was evaluated.
-    accuracies: Of lengths 1, 2, ...
+    tests: What `evaluation.evaluate` returns; the first run's is written.
     chance: Accuracy of a guess, drawn as a line.
     folder: Where to.
-
-  Returns:
-    What `summarize` returns.
   """
-  summary = summarize(accuracies, builders.longest_trained(experiment))
-  lengths = range(1, len(accuracies) + 1)
-  rows = zip(lengths, accuracies.tolist(), strict=True)
+  trained = builders.longest_trained(experiment)
+  lines = {name: test.accuracy[0] for name, test in tests.items()}
+  by_length = {name: _by_length(values) for name, values in lines.items()}
   contents = {
-    'summary': summary,
+    'summary': summarize(lines[''], trained),
     'chance': chance,
-    'accuracy': dict(zip(lengths, accuracies.tolist(), strict=True)),
+    'accuracy': by_length[''],
+    'others': {
+      name: {
+        'summary': summarize(values, trained),
+        'accuracy': by_length[name],
+      }
+      for name, values in lines.items()
+      if name and np.isfinite(values).any()
+    },
+    'files': [test.files[0] for test in tests.values() if test.files],
     **results.origin(experiment),
   }
-  picture = _picture(experiment, accuracies, chance)
+  picture = _picture(experiment, lines, chance)
   path = os.path.join(folder, NAME)
-  text = tables.comma_separated([('length', 'accuracy'), *rows])
+  lengths = sorted({n for values in by_length.values() for n in values})
+  rows = (
+    [n, *(values.get(n, '') for values in by_length.values())] for n in lengths
+  )
+  header = ['length', *(name or 'accuracy' for name in lines)]
+  text = tables.comma_separated([header, *rows])
   files.write_atomically(path + '.csv', text)
   results.save_json(path + '.json', contents)
   files.write_atomically(path + '.png', picture)
-  return summary
+
+
+def _by_length(accuracies: np.ndarray) -> dict[int, float]:
+  return {
+    i + 1: value
+    for i, value in enumerate(accuracies.tolist())
+    if not np.isnan(value)
+  }
 
 
 class Evaluation(NamedTuple):
@@ -113,7 +169,7 @@ def load(folder: str) -> Evaluation:
   def take(contents):
     experiment = config_lib.Experiment(**contents['experiment'])
     by_length = {int(n): value for n, value in contents['accuracy'].items()}
-    longest = experiment.max_range_test_length
+    longest = experiment.longest_tested
     if not by_length or not 1 <= min(by_length) <= max(by_length) <= longest:
       raise ValueError(f'its lengths are not within 1..{longest}.')
     chance = contents['chance']
@@ -140,29 +196,40 @@ def _title(experiment: config_lib.Experiment) -> str:
 
 
 def _picture(
-  experiment: config_lib.Experiment, accuracies: np.ndarray, chance: float
+  experiment: config_lib.Experiment,
+  lines: Mapping[str, np.ndarray],
+  chance: float,
 ) -> bytes:
   """Returns a PNG of accuracy against length."""
   figure = figure_lib.Figure(figsize=(7, 3.5), layout='constrained')
   axes = figure.subplots()
-  trained = min(builders.longest_trained(experiment), len(accuracies))
+  longest = max(map(len, lines.values()))
+  trained = min(builders.longest_trained(experiment), longest)
   if experiment.training_steps:
     axes.axvspan(
       0.5, trained + 0.5, color='0.85', label=f'trained on up to {trained}'
     )
   axes.axhline(chance, color='0.4', linestyle=':', label='chance')
-  axes.plot(
-    range(1, len(accuracies) + 1),
-    accuracies,
-    color=pictures.COLOURS['blue'],
-    marker='.' if len(accuracies) == 1 else None,
-    label=config_lib.model_title(experiment),
+  styles = zip(
+    itertools.cycle(_LINE_COLOURS), itertools.cycle(_LINE_STYLES), strict=False
   )
+  for (name, values), (colour, linestyle) in zip(
+    lines.items(), styles, strict=False
+  ):
+    tested = np.flatnonzero(~np.isnan(values))
+    axes.plot(
+      tested + 1,
+      values[tested],
+      color=pictures.COLOURS[colour],
+      linestyle=linestyle,
+      marker='.' if len(tested) == 1 else None,
+      label=', '.join(filter(None, (config_lib.model_title(experiment), name))),
+    )
   axes.set(
     title=_title(experiment),
     xlabel='length of the string',
     ylabel='accuracy',
-    xlim=(0.5, len(accuracies) + 0.5),
+    xlim=(0.5, longest + 0.5),
     ylim=(0, 1.05),
   )
   axes.legend(loc='best')

@@ -15,10 +15,11 @@ from experiments.engine import (
 from experiments.engine import workdir as workdir_lib
 from experiments.formal import (
   builders,
+  evaluation,
   limits,
   models,
-  range_evaluation,
   report,
+  strings,
   training,
 )
 from experiments.formal import config as config_lib
@@ -47,6 +48,7 @@ def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
   def make():  # What is impossible fails now, or never.
     builders.make_curriculum(experiment)
     task, model = builders.make_task_and_model(experiment)
+    strings.check(experiment, task)
     limits.check(experiment, task, model)
     return task, model
 
@@ -195,6 +197,7 @@ def evaluate(
       f'{workdir} holds the runs of a sweep; launch.report shows them.'
     )
   task, model = builders.make_task_and_model(experiment)
+  strings.load_tests(experiment, task)
   limits.check_evaluation(experiment, task, model)
   params = load_params(workdir, held, model)
   files.make_folder(folder)  # Fails before the work, or never.
@@ -208,12 +211,12 @@ def _evaluate_and_report(
   params: chex.ArrayTree,
   folder: str,
 ) -> None:
-  accuracies = range_evaluation.evaluate(experiment, task, model, params)
+  tests = evaluation.evaluate(experiment, task, model, params)
 
   def write():
     chance = 1 / task.output_size
-    summary = report.save(experiment, accuracies[0], chance, folder)
-    print(report.table(experiment, summary, chance))
+    report.save(experiment, tests, chance, folder)
+    print(report.table(experiment, tests, chance))
     print(f'plot: {os.path.join(folder, report.NAME)}.png')
 
   devices.from_main(write)

@@ -26,9 +26,12 @@ _KINDS = {np.integer: 'whole numbers', np.floating: 'floats'}
 
 
 def check(
-  task: task_lib.GeneralizationTask, batch_size: int, length: int
+  task: task_lib.GeneralizationTask,
+  batch_size: int,
+  length: int,
+  shortest: int = 1,
 ) -> None:
-  """Samples, answers and scores batches of the lengths 1 and `length`.
+  """Samples, answers and scores batches of two lengths.
 
   Says so if the task will be compiled for every length.
 
@@ -36,6 +39,7 @@ def check(
     task: A user's task.
     batch_size: B, of the training.
     length: Of the longest training string.
+    shortest: Length of the shortest string that is asked for.
 
   Raises:
     blame.TaskError: If a method fails, or returns what it must not; it says
@@ -49,7 +53,7 @@ def check(
     room=estimates.host_memory(),
   )
   _check_sizes(task, length)
-  lengths = sorted({1, length})
+  lengths = sorted({shortest, length})
   if isinstance(task, task_lib.TokenTask):
     targets = _device_targets(task, batch_size, lengths)
   else:

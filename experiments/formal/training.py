@@ -20,7 +20,14 @@ import tqdm
 
 from experiments.engine import devices, loop, optimization, programs
 from experiments.engine import experiment as experiment_lib
-from experiments.formal import blame, buckets, builders, data, models
+from experiments.formal import (
+  blame,
+  buckets,
+  builders,
+  data,
+  models,
+  strings,
+)
 from experiments.formal import config as config_lib
 from experiments.formal import curriculum as curriculum_lib
 from tasks import task as task_lib
@@ -287,7 +294,11 @@ def train(
   widths = builders.bucket_widths(
     experiment, task, model, experiment.sequence_length
   )
-  source = data.make_source(task, experiment.batch_size, widths)
+  source = data.make_source(
+    strings.make_training_task(experiment, task),
+    experiment.batch_size,
+    widths,
+  )
   state = init_state(experiment, model, runs)
   runs = make_runs(experiment.runs(runs))
   mesh = devices.make_mesh(len(runs.seed), experiment.batch_size)
@@ -354,10 +365,10 @@ def _widths_drawn(
   widths: Sequence[int],
 ) -> list[int]:
   """Returns the buckets into which lengths can fall, the first one's first."""
-  shortest, longest = curriculum.bounds(steps.stop)
+  lengths = sorted(curriculum.lengths(steps.stop))
   first = curriculum.sample_sequence_length(steps.start)
   found = [
     buckets.bucket_of(data.input_length(task, length), widths)
-    for length in itertools.chain([first], range(shortest, longest + 1))
+    for length in itertools.chain([first], lengths)
   ]
   return list(dict.fromkeys(found))

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
-import json
 
 import numpy as np
 
 from experiments.engine import experiment as experiment_lib
 from experiments.formal import config as config_lib
-from experiments.formal import range_evaluation
+from experiments.formal import evaluation, range_evaluation
 from experiments.sweeps import paper, presets, results
 
 # Shown in the table of the preset whose tasks it shares.
@@ -90,8 +89,9 @@ def tables(
   for key, result in by_cell.items():
     if key not in known:
       raise ValueError(f'No preset has the cell {"/".join(key)}.')
+    tests = _tests(known[key])
     for test in result.accuracy:
-      if test not in known[key].tests:
+      if test not in tests:
         raise ValueError(f'The cell {"/".join(key)} has no test {test!r}.')
   found = {name for name, _, _ in by_cell}
   # The paper's cells are shown, if missing, wherever ours are.
@@ -107,6 +107,15 @@ def tables(
   return by_table
 
 
+def _tests(cell: presets.Cell) -> list[str]:
+  """Returns the names of a cell's tests, of further kinds of strings too."""
+  return [
+    evaluation.named(test, kind)
+    for test in cell.tests
+    for kind in evaluation.names(cell.experiment)
+  ]
+
+
 def _entries(
   name: str,
   preset: presets.Preset,
@@ -114,9 +123,9 @@ def _entries(
   result: results.Result | None,
 ) -> list[Entry]:
   entries = []
-  for test in cell.tests:
+  for test in _tests(cell):
     # Only the table of named tests asks for the training length.
-    settings = (paper.SAME_LENGTH,) if test else ()
+    settings = (paper.SAME_LENGTH,) if test and test in cell.tests else ()
     for setting in (*settings, paper.EXTRAPOLATION):
       is_measured = result is not None and test in result.accuracy
       entries.append(
@@ -165,13 +174,14 @@ def measure(result: results.Result, test: str, setting: str) -> Numbers:
 
 def _scores(result: results.Result, test: str, setting: str) -> np.ndarray:
   """Returns each run's score in percent, [R]."""
-  accuracy_RxT = np.array(result.accuracy[test])
+  accuracy_RxT = results.accuracies(result, test)
   if setting == paper.SAME_LENGTH:
     return 100 * accuracy_RxT[:, result.training_length - 1]
-  scores = [
-    range_evaluation.score(accuracy_T, result.training_length)
-    for accuracy_T in accuracy_RxT
-  ]
+  scores = []
+  for accuracy_T in accuracy_RxT:
+    score = range_evaluation.score(accuracy_T, result.training_length)
+    # Some files of strings have no longer ones.
+    scores.append(range_evaluation.mean(accuracy_T) if score is None else score)
   return 100 * np.array(scores)
 
 
@@ -227,9 +237,8 @@ def differences(
   Returns:
     One text for each difference, as of `experiment.differences`.
   """
-  # As a result has it, which went through JSON. A field that is newer than a
-  # result is what it always was: its default.
-  wanted = json.loads(json.dumps(dataclasses.asdict(cell.experiment)))
+  # A field that is newer than a result is what it always was: its default.
+  wanted = results.stored(cell.experiment)
   differing = experiment_lib.differences(
     config_lib.Experiment(**result.experiment),
     config_lib.Experiment(**wanted),

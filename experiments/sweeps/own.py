@@ -10,8 +10,8 @@ A file of cells is JSON, and what `presets.Preset` is:
    "seeds": [0, 1, 2]}
 
 Fields are the flags of `launch.train`; an automaton is its JSON, or the path of
-its file. What a sweep is, is kept beside its results, so that a report knows
-what is missing.
+its file; strings are the path of theirs. What a sweep is, is kept beside its
+results, so that a report knows what is missing.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ import shlex
 from typing import Any
 
 from experiments.engine import files, json_reading, progress, results
-from experiments.formal import automata
+from experiments.formal import automata, strings
 from experiments.formal import config as config_lib
 from experiments.sweeps import presets
 
@@ -127,7 +127,7 @@ def read(path: str, modules: Mapping[str, Iterable[str]]) -> presets.Preset:
   Raises:
     ValueError: If it cannot be read, is no sweep, or names other modules.
   """
-  preset = _read(path, _with_automata)
+  preset = _read(path, _with_files)
   named = {
     (field, fields[field])
     for fields in (
@@ -149,15 +149,21 @@ def read(path: str, modules: Mapping[str, Iterable[str]]) -> presets.Preset:
   return preset
 
 
-def _with_automata(fields: dict[str, Any]) -> dict[str, Any]:
-  """Reads the automaton of a cell, where that is a path."""
-  automaton = fields.get('automaton')
-  if not isinstance(automaton, str):
-    return fields
-  read_automaton, notes = automata.read(automaton)
-  for note in notes:
-    progress.say(note)
-  return {**fields, 'automaton': read_automaton}
+def _with_files(fields: dict[str, Any]) -> dict[str, Any]:
+  """Reads the automaton and the strings of a cell, where these are paths."""
+  read = dict(fields)
+  if isinstance(fields.get('automaton'), str):
+    read['automaton'], notes = automata.read(fields['automaton'])
+    for note in notes:
+      progress.say(note)
+  if isinstance(fields.get('strings'), str):
+    read['strings'] = strings.describe(fields['strings'])
+    longest, _ = read['strings']['lengths'][-1]
+    read.setdefault('sequence_length', longest)
+  if isinstance(fields.get('test_strings'), str):
+    tests = strings.describe_tests(fields['test_strings'].split(','))
+    read['test_strings'] = tests
+  return read
 
 
 def _read(path: str, change=lambda fields: fields) -> presets.Preset:

@@ -5,7 +5,14 @@ from collections.abc import Sequence
 import html
 
 from experiments.engine import progress
-from experiments.sweeps import numbers, paper, pictures, results, tables
+from experiments.sweeps import (
+  mlregtest,
+  numbers,
+  paper,
+  pictures,
+  results,
+  tables,
+)
 
 _STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto;
@@ -23,8 +30,15 @@ img { max-width: 100%; height: auto }
 """
 
 
-def page(found: tables.Tables) -> str:
-  """Returns one HTML page with all tables and pictures inside it."""
+def page(
+  found: tables.Tables, of_languages: Sequence[results.Result] = ()
+) -> str:
+  """Returns one HTML page with all tables and pictures inside it.
+
+  Args:
+    found: Of presets.
+    of_languages: Results of the preset whose tasks are automata.
+  """
   body = ['<h1>Report</h1>']
   with progress.timed('Drawing the pictures'):
     for name, entries in found.items():
@@ -37,7 +51,15 @@ def page(found: tables.Tables) -> str:
         _html_table(*tables.provenance(entries)),
         *_figures(name, entries),
       ]
-  if not found:
+  if of_languages:
+    languages = [mlregtest.measure(result) for result in of_languages]
+    body += [
+      f'<h2>{mlregtest.PRESET}: {len(languages)} cells measured</h2>',
+      _html_table(*mlregtest.by_class(languages)),
+      f'<p>{html.escape(mlregtest.legend(languages))}</p>',
+      _html_table(*mlregtest.by_language(languages)),
+    ]
+  if not (found or of_languages):
     body.append('<p>Nothing is measured yet.</p>')
   return (
     '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

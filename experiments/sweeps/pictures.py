@@ -61,7 +61,7 @@ def accuracy(
   for i, (model, result) in enumerate(cells.items()):
     rate = numbers.best_learning_rate(result, test, paper.EXTRAPOLATION)
     runs = numbers.runs_at(result, rate)
-    percent_SxT = 100 * np.array(result.accuracy[test])[runs]
+    percent_SxT = 100 * results.accuracies(result, test)[runs]
     num_lengths = percent_SxT.shape[1]
     lengths = range(1, num_lengths + 1)
     style = STYLES[result.model] if are_known else pictures.style(i)

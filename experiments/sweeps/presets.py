@@ -9,6 +9,7 @@ import dataclasses
 import itertools
 from typing import Any
 
+from experiments.formal import automata
 from experiments.formal import config as config_lib
 
 Fields = Mapping[str, Any]
@@ -97,6 +98,28 @@ def cells(preset: Preset) -> list[Cell]:
       tests = preset.tests.get(task, {'': experiment.task_params})
       found.append(Cell(task, model, experiment, runs, tests))
   return found
+
+
+def with_tasks(preset: Preset, folder: str | None) -> Preset:
+  """Returns a preset whose tasks, if it has none, are automata of a folder.
+
+  Args:
+    preset: With or without tasks.
+    folder: Each file that ends as one of an automaton is a task, called so.
+
+  Raises:
+    ValueError: If tasks are given twice or not at all, or if there is no
+      automaton, or one cannot be read.
+  """
+  if preset.tasks and folder is None:
+    return preset
+  if preset.tasks:
+    raise ValueError('--automata is for --preset=mlregtest.')
+  if folder is None:
+    raise ValueError('Give --automata, the folder of automata to learn.')
+  found = automata.read_folder(folder)
+  tasks = {name: {'automaton': fields} for name, fields in found.items()}
+  return dataclasses.replace(preset, tasks=tasks)
 
 
 def _names(
@@ -205,6 +228,24 @@ _TINY_PARAMS = {
   },
 }
 
+# Trained and tested on the lengths of MLRegTest's files (van der Poel et al.,
+# 2023), on a CPU: a minute a cell.
+_MLREGTEST = {
+  **_PAPER,
+  'embedding_dim': 32,
+  'num_heads': 4,
+  'batch_size': 64,
+  'training_steps': 2000,
+  'sequence_length': 29,
+  'curriculum_params': {'values': list(range(20, 30))},
+  'min_range_test_length': 20,
+  'max_range_test_length': 50,
+  'range_test_batch_size': 256,
+  'adversarial': True,
+  # One program to train, one to test: most of a cell's time goes into them.
+  'smallest_bucket': 64,
+}
+
 PRESETS = {
   'table1': Preset(_PAPER, _TASKS, _MODELS, paper=1),
   'table1_extra': Preset(_PAPER, _TASKS, _EXTRA_MODELS),
@@ -228,6 +269,18 @@ PRESETS = {
     paper=1,
     about='Table 1 with models of width 64, not 256, trained for 3,000 steps,'
     ' not 100,000, at two other learning rates, and without its transformer.',
+  ),
+  # Its tasks are a user's automata.
+  'mlregtest': Preset(
+    _MLREGTEST,
+    {},
+    {
+      'rnn': _SMALL_RNN,
+      'regular_gpt_c2': _REGULAR_GPT_C2,
+      'regular_gpt_c2_extra': {**_REGULAR_GPT_C2, **_EXTRA},
+    },
+    learning_rates=(1e-3, 3e-3),
+    seeds=(0,),
   ),
   # All kinds of cell of the other presets, tiny: minutes on a CPU.
   'smoke': Preset(

@@ -1,12 +1,20 @@
 """Measured cells as pages: Markdown, CSV, and one self-contained HTML file."""
 
+from collections.abc import Sequence
 import os
 import textwrap
 
 from experiments.engine import files
 from experiments.engine import results as results_lib
 from experiments.engine import tables as tables_lib
-from experiments.sweeps import numbers, own, page, results, tables
+from experiments.sweeps import (
+  mlregtest,
+  numbers,
+  own,
+  page,
+  results,
+  tables,
+)
 
 NAME = 'report'
 
@@ -44,8 +52,13 @@ def report(
   folder = results_folder or os.path.join(workdir, results_lib.FOLDER)
   if not files.is_folder(workdir or folder):
     raise ValueError(f'There is no folder {workdir or folder}.')
-  found = numbers.tables(results.load_all(folder), own.kept(folder))
-  text = markdown(found)
+  measured = list(results.load_all(folder))
+  # Whose tasks are the user's, and which are many.
+  of_languages = [r for r in measured if r.preset == mlregtest.PRESET]
+  found = numbers.tables(
+    (r for r in measured if r.preset != mlregtest.PRESET), own.kept(folder)
+  )
+  text = markdown(found, of_languages)
   if readme:
     _renew(readme, text)
   output_dir = output_dir or workdir
@@ -54,11 +67,14 @@ def report(
     contents = {
       'md': f'# Report\n\n{text}',
       'csv': tables.comma_separated(found),
-      'html': page.page(found),
+      'html': page.page(found, of_languages),
     }
     for extension, content in contents.items():
       path = os.path.join(output_dir, f'{NAME}.{extension}')
       files.write_atomically(path, content)
+    if of_languages:
+      path = os.path.join(output_dir, f'{mlregtest.PRESET}.csv')
+      files.write_atomically(path, mlregtest.comma_separated(of_languages))
   print(text)
   if output_dir:
     print(f'page: {os.path.join(output_dir, NAME)}.html')
@@ -75,14 +91,23 @@ def _renew(readme: str, text: str) -> None:
   files.write_atomically(readme, f'{before}{begin}\n\n{text}\n{end}{after}')
 
 
-def markdown(found: tables.Tables) -> str:
-  """Returns the tables in Markdown, which a terminal shows well too."""
+def markdown(
+  found: tables.Tables, of_languages: Sequence[results.Result] = ()
+) -> str:
+  """Returns the tables in Markdown, which a terminal shows well too.
+
+  Args:
+    found: Of presets.
+    of_languages: Results of the preset whose tasks are automata.
+  """
   parts = []
   for name, entries in found.items():
     parts.append(f'### {name}: {tables.num_measured(entries)}')
     parts.append(tables_lib.markdown(*tables.accuracies(entries)))
     parts.append(textwrap.fill(tables.legend(entries), tables_lib.WIDTH))
     parts.append('\n'.join(_provenance(*tables.provenance(entries))))
+  if of_languages:
+    parts.append(mlregtest.markdown(of_languages))
   return '\n\n'.join(parts or ['Nothing is measured yet.']) + '\n'
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 import dataclasses
 import datetime
+import hashlib
 import json
 import math
 import os
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.engine import files
+from experiments.engine import environment, files
 from experiments.engine import results as results_lib
 from experiments.formal import config as config_lib
 from experiments.sweeps import presets
@@ -32,12 +33,13 @@ class Result:
     preset: The preset's name.
     task: The task's name in the preset.
     model: The model's name in the preset.
-    experiment: Of the cell's first run, as a dict.
+    experiment: Of the cell's first run, as `stored` gives it.
     runs: One dict a run: `learning_rate`, `seed`, and `diverged_at`, the step
       at which it diverged and was frozen, or None.
     training_length: The longest training string.
     chance: Accuracy of a uniform guess.
-    accuracy: By test, then by run: accuracy at lengths 1, 2, ...
+    accuracy: By test, then by run: accuracy at lengths 1, 2, ..., None where it
+      is not tested.
     curves: Training curves: `step`, a list; `loss` (nats) and `accuracy`, a
       list for each run.
     wall_time_s: Seconds of `training` and of `evaluation`, of all runs
@@ -79,7 +81,7 @@ def make(
     diverged_at: Of each run, -1 for none.
     training_length: The longest training string.
     chance: Accuracy of a uniform guess.
-    accuracy: By test, [R, lengths].
+    accuracy: By test, [R, lengths], NaN where it is not tested.
     metrics: Rows of `metrics.read`.
     wall_time_s: Seconds of training and of evaluation.
   """
@@ -87,6 +89,7 @@ def make(
     preset=preset,
     task=cell.task,
     model=cell.model,
+    experiment=stored(cell.experiment),
     runs=[
       {
         'learning_rate': learning_rate,
@@ -100,14 +103,35 @@ def make(
     training_length=training_length,
     chance=chance,
     accuracy={
-      name: np.round(values.astype(float), _DIGITS).tolist()
+      name: [
+        [None if np.isnan(x) else round(x, _DIGITS) for x in row]
+        for row in values.astype(float).tolist()
+      ]
       for name, values in accuracy.items()
     },
     curves=_curves(metrics, len(cell.runs)),
     wall_time_s={k: round(v, 1) for k, v in wall_time_s.items()},
     date=datetime.date.today().isoformat(),
-    **results_lib.origin(cell.experiment),
+    environment=environment.current(),
   )
+
+
+def stored(experiment: config_lib.Experiment) -> dict[str, Any]:
+  """Returns an experiment's fields, in place of an automaton its checksum."""
+  fields = json.loads(json.dumps(dataclasses.asdict(experiment)))
+  if automaton := fields['automaton']:
+    content = json.dumps(automaton, sort_keys=True).encode()
+    fields['automaton'] = {
+      'states': len(automaton['states']),
+      'symbols': len(automaton['alphabet']),
+      'sha256': hashlib.sha256(content).hexdigest(),
+    }
+  return fields
+
+
+def accuracies(result: Result, test: str) -> np.ndarray:
+  """Returns [R, lengths], NaN where it is not tested."""
+  return np.array(result.accuracy[test], float)
 
 
 def _curves(
@@ -191,16 +215,9 @@ def _check(result: Result) -> None:
       raise ValueError(f'its wall time of {name} is {seconds!r} s.')
   for test, values in result.accuracy.items():
     array = _array(f'accuracy {test!r}', values)
-    if (
-      array.shape[:1] != (num_runs,)
-      or array.ndim != 2
-      or array.shape[1] <= result.training_length
-    ):
-      raise ValueError(
-        f'its accuracy {test!r} is not of {num_runs} runs on lengths beyond'
-        f' {result.training_length}.'
-      )
-    if not ((array >= 0) & (array <= 1)).all():
+    if array.shape[:1] != (num_runs,) or array.ndim != 2 or not array.size:
+      raise ValueError(f'its accuracy {test!r} is not of {num_runs} runs.')
+    if not ((array >= 0) & (array <= 1) | np.isnan(array)).all():
       raise ValueError(f'its accuracy {test!r} leaves 0..1.')
   steps = result.curves['step']
   if not all(isinstance(step, int) and 0 <= step < 2**31 for step in steps):

@@ -24,8 +24,9 @@ from experiments.engine import results as results_lib
 from experiments.engine import workdir as workdir_lib
 from experiments.formal import (
   builders,
+  evaluation,
   limits,
-  range_evaluation,
+  strings,
   training,
 )
 from experiments.sweeps import numbers, own, presets, results
@@ -153,13 +154,15 @@ def sweep(
       steps = cell.experiment.training_steps
       parameters.check_bounds('training_steps', steps, 1)
       longest = builders.longest_trained(cell.experiment)
-      if cell.experiment.max_range_test_length <= longest:
+      has_longer = cell.experiment.max_range_test_length > longest
+      if not (has_longer or cell.experiment.has_strings_alone):
         raise ValueError(
           f'{cell.name}: max_range_test_length'
           f' ({cell.experiment.max_range_test_length}) must exceed the longest'
           f' training string ({longest}): the score is of longer ones.'
         )
       task, model = builders.make_task_and_model(cell.experiment)
+      strings.check(cell.experiment, task)
       limits.check(cell.experiment, task, model, len(cell.runs))
 
   devices.on_all(check)
@@ -241,9 +244,11 @@ def _measure(
       if test:
         progress.say(f'Testing with {test}')
       tested = dataclasses.replace(experiment, task_params=dict(params))
-      accuracies[test] = range_evaluation.evaluate(
+      found = evaluation.evaluate(
         tested, builders.make_task(tested), model, state.params
       )
+      for kind, values in found.items():
+        accuracies[evaluation.named(test, kind)] = values.accuracy
     diverged_at = devices.fetch(state.diverged_at)
     evaluation_s = time.perf_counter() - start
 

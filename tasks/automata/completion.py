@@ -7,9 +7,6 @@ import numpy as np
 from tasks.automata import description, fields, nfa
 
 _SINK = 'sink'
-# What Moore machines of two answers call them.
-_NO = frozenset(('0', 'false', 'no', '-', 'reject', 'rejecting'))
-_YES = frozenset(('1', 'true', 'yes', '+', 'accept', 'accepting'))
 
 
 def complete(
@@ -98,8 +95,10 @@ def _with_answers(
   if says.outputs is None:
     return says
   names = description.in_order(list(set(says.outputs.values())))
-  accepting = {name for name in names if name.lower() in _YES}
-  if not all(name.lower() in _NO | _YES for name in names):
+  accepting = {name for name in names if name.lower() in description.YES}
+  if not all(
+    name.lower() in description.NO | description.YES for name in names
+  ):
     if len(names) != 2:
       return says
     accepting = {names[1]}

@@ -9,6 +9,9 @@ from tasks.regular import automaton
 MAX_STATES = 20_000
 # States times symbols.
 MAX_TRANSITIONS = 2_000_000
+# What two answers are called, whatever the case.
+NO = frozenset(('0', 'false', 'no', '-', 'reject', 'rejecting'))
+YES = frozenset(('1', 'true', 'yes', '+', 'accept', 'accepting'))
 
 
 class Edge(NamedTuple):

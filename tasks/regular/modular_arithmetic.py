@@ -27,6 +27,7 @@ class ModularArithmetic(regular_task.RegularTask):
   input_size = _MODULUS + 4
   input_symbols = tuple('01234+-*_')
   output_size = _MODULUS
+  takes_all_strings = False
 
   def __init__(self, leading_plus: bool = False):
     """Initializes.

@@ -30,7 +30,14 @@ def make_machine(transitions, start, outputs) -> MooreMachine:
 
 
 class RegularTask(task.TokenTask):
-  """A task that a Moore machine solves."""
+  """A task that a Moore machine solves.
+
+  Attributes:
+    takes_all_strings: Whether every string of its symbols is one of the task's;
+      if not, the machine's answers to others mean nothing.
+  """
+
+  takes_all_strings = True
 
   @property
   @abc.abstractmethod

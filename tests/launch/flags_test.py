@@ -21,10 +21,11 @@ _SHARED = {
   'train_lm': [*_PROCESSES, *language_config.FLAGS],
   'sweep': [*_PROCESSES, 'regex', 'model_module', 'batch_size'],
   'sweep_lm': [*_PROCESSES, 'data_dir', 'fsdp'],
-  'evaluate': ['task_params', 'model_module', 'precision'],
+  'evaluate': ['task_params', 'model_module', 'test_strings'],
   'evaluate_lm': _PROCESSES,
   'compile': ['task', 'regex', 'automaton', 'chunk_size'],
-  'describe': ['task', 'regex', 'automaton', 'task_module'],
+  'describe': ['task', 'regex', 'automaton', 'strings', 'task_module'],
+  'sample_strings': ['task', 'regex', 'automaton', 'seed'],
 }
 _LAUNCHERS = sorted(
   path.stem
@@ -66,6 +67,8 @@ def _nested(depth):
 def test_what_cannot_be_is_one_line(tmp_path):
   (tmp_path / 'deep.json').write_text(_nested(10**5))
   (tmp_path / 'twice.json').write_text('{"a": 1, "a": 2}')
+  (tmp_path / 'a.txt').write_text('ab\tTRUE\nb\n')
+  strings = f'--strings={tmp_path}/a.txt'
   workdir = f'--workdir={tmp_path}/run'
   results = f'--results={tmp_path}/results'
   cases = {
@@ -86,6 +89,11 @@ def test_what_cannot_be_is_one_line(tmp_path):
     ('train', f'--automaton={tmp_path}/deep.json'): 'nested more than 64',
     ('train', f'--automaton={tmp_path}/twice.json'): "key 'a' is given twice",
     ('train', f'--automaton={tmp_path}/absent.json'): 'absent.json: No such',
+    ('train', strings): 'a.txt: line 2: expected a string, a tabulator and',
+    ('train', f'--test_strings={tmp_path}/no.txt'): 'no.txt: No such file',
+    ('train', '--min_range_test_length=501'): 'must not exceed max_range',
+    ('train', '--task=reverse_string', '--adversarial'): 'has no automaton',
+    ('sweep', '--preset=smoke', '--automata=.', results): '--automata is for',
     ('train', '--minimize'): '--minimize is for --automaton',
     ('train', '--regex=ab', '--alphabet=a,b'): "as --alphabet='ab'",
     ('train', f'--batch_size={2**63}'): 'batch_size must be at most',
@@ -137,6 +145,7 @@ def test_what_cannot_be_is_one_line(tmp_path):
     assert stderr.count('\n') == 1, what
     assert len(stderr) < 2100, what
   assert sorted(path.name for path in tmp_path.iterdir()) == [
+    'a.txt',
     'deep.json',
     'twice.json',
   ]

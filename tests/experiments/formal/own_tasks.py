@@ -38,3 +38,16 @@ class Copy(task_lib.GeneralizationTask):
 
   def output_length(self, input_length):
     return input_length
+
+
+class NoShortStrings(task_lib.GeneralizationTask):
+  """Which symbol came first? Of strings of 3 symbols and more."""
+
+  input_size = 2
+  output_size = 2
+
+  def sample_batch(self, rng, batch_size, length):
+    if length < 3:
+      raise ValueError('too short')
+    one_hot = np.eye(2)[np.random.randint(2, size=(batch_size, length))]
+    return {'input': one_hot, 'output': one_hot[:, 0]}

@@ -1,0 +1,113 @@
+"""Files of labelled strings, drawn from a task."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from experiments.engine import estimates, progress, results
+from experiments.formal import adversarial, builders, data
+from experiments.formal import config as config_lib
+from experiments.formal import strings as strings_lib
+from tasks import task as task_lib
+from tasks.regular import pairs
+
+# Of a string in a file, at least, and what it takes to make it.
+_SYMBOL_BYTES = 8
+
+
+def write(
+  experiment: config_lib.Experiment,
+  output: str,
+  min_length: int,
+  max_length: int,
+  num_strings: int,
+  is_adversarial: bool = False,
+) -> None:
+  """Writes strings of a task, a string, a tabulator and a label a line.
+
+  Strings of an automaton or a language are exactly uniform within each class,
+  and each length has as many of each, where it has both. Symbols of more than
+  one character have spaces between them.
+
+  Args:
+    experiment: Says the task and the seed.
+    output: The file; its folder is made if it does not exist.
+    min_length: Of the shortest strings.
+    max_length: Of the longest ones.
+    num_strings: Of each length.
+    is_adversarial: Whether they are pairs at edit distance 1, the string of the
+      higher class (in the language) first; a pair has the length of the longer.
+
+  Raises:
+    ValueError: If the task has more than one answer to a string, a symbol
+      cannot be written, there can be no pairs, or it is too much.
+    OSError: If the file cannot be written.
+  """
+  if min_length > max_length:
+    raise ValueError(
+      f'min_length ({min_length:,}) must not exceed max_length'
+      f' ({max_length:,}).'
+    )
+  task = builders.make_task(experiment)
+  symbols, labels = strings_lib.symbols_and_labels(experiment, task)
+  for symbol in symbols:
+    if symbol.split() != [symbol]:
+      raise ValueError(
+        f'The symbol {symbol!r} has white space, and cannot be written.'
+      )
+  lengths = range(min_length, max_length + 1)
+  estimates.check(
+    f'{num_strings:,} strings of each length',
+    num_strings * sum(lengths) * _SYMBOL_BYTES,
+    'num_strings or max_length',
+    room=estimates.host_memory(),
+  )
+  draw = _pairs if is_adversarial else _strings
+  separator = ' ' if max(map(len, symbols)) > 1 else ''
+  lines = []
+  for tokens, answer in draw(experiment, task, lengths, num_strings):
+    string = separator.join(symbols[token] for token in tokens if token >= 0)
+    lines.append(f'{string}\t{labels[answer]}\n')
+  results.save(output, ''.join(lines))
+  progress.say(f'{output}: {len(lines):,} strings.')
+
+
+# Right-aligned tokens, and the class.
+_Row = tuple[np.ndarray, int]
+
+
+def _strings(
+  experiment: config_lib.Experiment,
+  task: task_lib.GeneralizationTask,
+  lengths: Sequence[int],
+  num_strings: int,
+) -> Iterator[_Row]:
+  samples = data.samples(task, num_strings, lengths, experiment.seed)
+  for tokens, target in samples:
+    yield from zip(tokens, target.argmax(-1), strict=True)
+
+
+def _pairs(
+  experiment: config_lib.Experiment,
+  task: task_lib.GeneralizationTask,
+  lengths: Sequence[int],
+  num_strings: int,
+) -> Iterator[_Row]:
+  adversarial.check(task, lengths[-1])
+  if num_strings % 2:
+    raise ValueError(
+      f'Pairs are an even number of strings; num_strings is {num_strings}.'
+    )
+  sampler = pairs.PairSampler(task.machine, lengths[-1])
+  missing = []
+  for length in lengths:
+    found = sampler.sample(experiment.seed, [length], num_strings // 2)
+    if length not in found:
+      missing.append(str(length))
+      continue
+    for tokens_2xW, answers_2 in zip(*found[length], strict=True):
+      yield from zip(tokens_2xW, answers_2, strict=True)
+  if len(missing) == len(lengths):
+    raise ValueError(f'There are no pairs of {lengths[0]} to {lengths[-1]}.')
+  if missing:
+    progress.say(f'There are no pairs of length {", ".join(missing)}.')

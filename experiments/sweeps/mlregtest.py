@@ -1,0 +1,192 @@
+"""Measured regular languages by class, as MLRegTest reports them.
+
+MLRegTest (van der Poel et al., 2023) names a language by its alphabet's size,
+its tier's, its class, k, a threshold and a number, as 04.03.TSL.2.1.9, and
+tests on four kinds of strings: short ones, of the training lengths, and long
+ones; random ones, and adversarial ones, pairs at edit distance 1.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.engine import tables as tables_lib
+from experiments.formal import adversarial, range_evaluation
+from experiments.sweeps import numbers, results, tables
+
+PRESET = 'mlregtest'
+# Short and long, random and adversarial; called as MLRegTest's test sets.
+_KINDS = {
+  'SR': ('', False),
+  'SA': (adversarial.NAME, False),
+  'LR': ('', True),
+  'LA': (adversarial.NAME, True),
+}
+# In the order of the paper; a T in front is for tiers.
+_CLASSES = (
+  *('SL', 'coSL', 'TSL', 'TcoSL', 'SP', 'coSP', 'LT', 'TLT', 'PT', 'LTT'),
+  *('TLTT', 'PLT', 'TPLT', 'SF', 'Zp', 'Reg'),
+)
+_OTHER = 'other'
+
+
+class Language(NamedTuple):
+  """What one model did on one language.
+
+  Attributes:
+    result: Where it comes from.
+    learning_rate: The one that is best on short random strings.
+    percent: Accuracy on each of `_KINDS`, the mean over the seeds at that rate.
+  """
+
+  result: results.Result
+  learning_rate: float
+  percent: Mapping[str, float]
+
+
+def class_of(task: str) -> str:
+  """Returns the class in a language's name, 'other' if it is not written so."""
+  parts = task.split('.')
+  return parts[2] if len(parts) > 3 and parts[2].isalpha() else _OTHER
+
+
+def measure(result: results.Result) -> Language:
+  """Returns the numbers of a result; the test has no part in the choice."""
+
+  def percent(kind, run):
+    test, is_long = _KINDS[kind]
+    accuracy_T = results.accuracies(result, test)[run]
+    trained = result.training_length
+    part = accuracy_T[trained:] if is_long else accuracy_T[:trained]
+    mean = range_evaluation.mean(part)
+    return np.nan if mean is None else 100 * mean
+
+  def mean(kind, rate):
+    runs = numbers.runs_at(result, rate)
+    return float(np.mean([percent(kind, run) for run in runs]))
+
+  rate = max(numbers.learning_rates(result), key=lambda rate: mean('SR', rate))
+  return Language(result, rate, {kind: mean(kind, rate) for kind in _KINDS})
+
+
+def by_class(languages: Sequence[Language]) -> tables.Text:
+  """Returns a header and rows: means over the languages of each class."""
+  models = _models(languages)
+  rows = []
+  names = {class_of(language.result.task) for language in languages}
+  known = [name for name in _CLASSES if name in names]
+  for name in [*known, *sorted(names.difference(known)), 'all']:
+    members = [
+      language
+      for language in languages
+      if name in ('all', class_of(language.result.task))
+    ]
+    number = len({language.result.task for language in members})
+    rows.append([name, str(number), *_cells(members, models)])
+  return ['class', 'languages', *_columns(models)], rows
+
+
+def by_language(languages: Sequence[Language]) -> tables.Text:
+  """Returns a header and rows, one a language."""
+  models = _models(languages)
+  rows = []
+  for task in sorted({language.result.task for language in languages}):
+    members = [x for x in languages if x.result.task == task]
+    automaton = members[0].result.experiment['automaton']
+    sizes = [str(automaton[name]) for name in ('states', 'symbols')]
+    rows.append([task, *sizes, *_cells(members, models)])
+  return ['language', 'states', 'symbols', *_columns(models)], rows
+
+
+def _models(languages: Sequence[Language]) -> list[str]:
+  return sorted({language.result.model for language in languages})
+
+
+def _columns(models: Sequence[str]) -> list[str]:
+  return [f'{model} {kind}' for model in models for kind in _KINDS]
+
+
+def _cells(members: Sequence[Language], models: Sequence[str]) -> list[str]:
+  """Returns means over languages, a text for each model and kind."""
+  texts = []
+  for model in models:
+    of_model = [x.percent for x in members if x.result.model == model]
+    for kind in _KINDS:
+      values = [percent[kind] for percent in of_model]
+      values = [value for value in values if not np.isnan(value)]
+      texts.append(f'{np.mean(values):.1f}' if values else '-')
+  return texts
+
+
+def legend(languages: Sequence[Language]) -> str:
+  """Says what the numbers are."""
+  result = languages[0].result
+  shortest = min(
+    np.flatnonzero(~np.isnan(results.accuracies(result, '')[0])) + 1
+  )
+  trained = result.training_length
+  longest = len(result.accuracy[''][0])
+  steps = result.experiment['training_steps']
+  return (
+    f'Accuracy in percent, the mean over languages. Trained for {steps:,} steps'
+    f' on random strings of {shortest} to {trained} symbols. SR: other random'
+    f' strings of these lengths. LR: of {trained + 1} to {longest}. SA and LA:'
+    ' pairs of a string in the language and one outside it at edit distance 1,'
+    f' of these lengths. The learning rate is the one of {_rates(languages)}'
+    ' that is best on SR. Chance is 50.'
+  )
+
+
+def _rates(languages: Sequence[Language]) -> str:
+  rates = {
+    rate
+    for language in languages
+    for rate in numbers.learning_rates(language.result)
+  }
+  return ', '.join(f'{rate:g}' for rate in sorted(rates))
+
+
+def markdown(measured: Sequence[results.Result]) -> str:
+  """Returns both tables in Markdown.
+
+  Args:
+    measured: Results of this preset; at least one.
+  """
+  languages = [measure(result) for result in measured]
+  return '\n\n'.join(
+    [
+      f'### {PRESET}: {len(languages)} cells measured',
+      tables_lib.markdown(*by_class(languages)),
+      legend(languages),
+      tables_lib.markdown(*by_language(languages)),
+    ]
+  )
+
+
+def comma_separated(measured: Sequence[results.Result]) -> str:
+  """Returns every number as CSV, a line each language and model."""
+  header = ['language', 'class', 'model', 'learning_rate', 'states', 'symbols']
+  header += [f'{kind}_percent' for kind in _KINDS]
+  header += ['training_steps', 'training_s', 'date', 'device', 'git_commit']
+  rows = []
+  for language in map(measure, measured):
+    result = language.result
+    automaton = result.experiment['automaton']
+    rows.append(
+      [
+        result.task,
+        class_of(result.task),
+        result.model,
+        language.learning_rate,
+        automaton['states'],
+        automaton['symbols'],
+        *(round(value, 4) for value in language.percent.values()),
+        result.experiment['training_steps'],
+        result.wall_time_s.get('training'),
+        result.date,
+        result.environment.get('device'),
+        result.environment.get('git_commit'),
+      ]
+    )
+  return tables_lib.comma_separated([header, *rows])

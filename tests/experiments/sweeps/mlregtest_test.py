@@ -1,0 +1,189 @@
+"""A sweep over a folder of automata, and its report by class."""
+
+import csv
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from experiments.formal import builders
+from experiments.sweeps import mlregtest, presets, report, results, sweep
+from tests.tasks import automata_files_test
+
+# 'TRUE' where the number of a's is odd; over a and b.
+_TINY = dataclasses.replace(
+  presets.PRESETS['mlregtest'],
+  base={
+    **presets.PRESETS['mlregtest'].base,
+    'embedding_dim': 8,
+    'num_heads': 2,
+    'batch_size': 4,
+    'training_steps': 3,
+    'sequence_length': 4,
+    'curriculum_params': {'values': [3, 4]},
+    'min_range_test_length': 3,
+    'max_range_test_length': 6,
+    'range_test_batch_size': 8,
+  },
+)
+
+
+@pytest.fixture
+def folder(tmp_path):
+  path = tmp_path / 'automata'
+  path.mkdir()
+  (path / '02.01.Zp.1.2.0.att').write_text(automata_files_test.ATT)
+  (path / 'mine.dot').write_text(automata_files_test.DOT)
+  (path / 'README.md').write_text('Not an automaton.')
+  return path
+
+
+def test_each_automaton_of_a_folder_is_a_task(folder):
+  preset = presets.with_tasks(presets.PRESETS['mlregtest'], str(folder))
+  cells = presets.cells(preset)
+  assert [cell.name for cell in cells] == [
+    f'{task}/{model}'
+    for task in ('02.01.Zp.1.2.0', 'mine')
+    for model in ('rnn', 'regular_gpt_c2', 'regular_gpt_c2_extra')
+  ]
+  for cell in cells:
+    task = builders.make_task(cell.experiment)
+    assert task.input_size == 2
+    curriculum = builders.make_curriculum(cell.experiment)
+    assert curriculum.lengths(9) == set(range(20, 30))
+
+
+def test_what_is_no_folder_of_automata(folder, tmp_path):
+  with pytest.raises(ValueError, match='for --preset=mlregtest'):
+    presets.with_tasks(presets.PRESETS['smoke'], str(folder))
+  mlregtest_preset = presets.PRESETS['mlregtest']
+  with pytest.raises(ValueError, match=r'Cannot read .*absent'):
+    presets.with_tasks(mlregtest_preset, str(tmp_path / 'absent'))
+  with pytest.raises(ValueError, match='has no automaton: no file whose name'):
+    presets.with_tasks(mlregtest_preset, str(tmp_path))
+  (folder / 'mine.att').write_text(automata_files_test.ATT)
+  with pytest.raises(ValueError, match='two automata called mine'):
+    presets.with_tasks(mlregtest_preset, str(folder))
+  (folder / 'mine.att').write_text('0 1 a b')
+  (folder / 'mine.dot').unlink()
+  with pytest.raises(ValueError, match=r'mine\.att: line 1: input'):
+    presets.with_tasks(mlregtest_preset, str(folder))
+
+
+def test_a_cell_is_measured_once_and_holds_no_automaton(
+  folder, tmp_path, capsys
+):
+  preset = presets.with_tasks(_TINY, str(folder))
+  preset = sweep.narrowed(preset, ['mine'], ['rnn'])
+  measured = str(tmp_path / 'results')
+  assert sweep.sweep('mlregtest', preset, str(tmp_path / 'a'), measured)
+  (result,) = results.load_all(measured)
+  sizes = result.experiment['automaton']
+  assert (sizes['states'], sizes['symbols']) == (2, 2)
+  assert set(sizes) == {'states', 'symbols', 'sha256'}
+  assert set(result.accuracy) == {'', 'adversarial'}
+  for test in result.accuracy:
+    accuracies = results.accuracies(result, test)
+    assert accuracies.shape == (2, 6)
+    assert np.isnan(accuracies).tolist() == [[True] * 2 + [False] * 4] * 2
+  capsys.readouterr()
+  assert sweep.sweep('mlregtest', preset, str(tmp_path / 'b'), measured)
+  assert 'Train' not in capsys.readouterr().err
+  (folder / 'mine.dot').write_text(
+    automata_files_test.DOT.replace('s1 -> s1', 's1 -> s0')
+  )
+  other = presets.with_tasks(_TINY, str(folder))
+  other = sweep.narrowed(other, ['mine'], ['rnn'])
+  with pytest.raises(ValueError, match='of another experiment: automaton'):
+    sweep.sweep('mlregtest', other, str(tmp_path / 'b'), measured)
+
+
+def _result(task, model, short, long, adversarial):
+  """Returns a result of two learning rates; trained on 2..3, tested on 2..5.
+
+  Args:
+    task: Its name.
+    model: Its name.
+    short: Accuracy on random strings of training lengths, by rate.
+    long: Beyond.
+    adversarial: On pairs of all lengths.
+  """
+
+  def rows(short, long):
+    return [[None, s, s, n, n] for s, n in zip(short, long, strict=True)]
+
+  return results.Result(
+    preset='mlregtest',
+    task=task,
+    model=model,
+    experiment={
+      'automaton': {'states': 3, 'symbols': 4, 'sha256': '0'},
+      'training_steps': 7,
+    },
+    runs=[
+      {'learning_rate': rate, 'seed': 0, 'diverged_at': None}
+      for rate in (1e-3, 3e-3)
+    ],
+    training_length=3,
+    chance=0.5,
+    accuracy={
+      '': rows(short, long),
+      'adversarial': rows(adversarial, adversarial),
+    },
+    curves={'step': [], 'loss': [[], []], 'accuracy': [[], []]},
+    wall_time_s={'training': 1.0},
+    date='2023-05-05',
+    environment={'device': 'cpu'},
+  )
+
+
+_MEASURED = [
+  # The second rate is better on long strings, and must not be chosen for it.
+  _result('04.03.TSL.2.1.9', 'rnn', [1.0, 0.9], [0.5, 1.0], [0.75, 1.0]),
+  _result('04.03.TSL.2.1.8', 'rnn', [0.5, 0.6], [0.5, 0.7], [0.5, 0.8]),
+  _result('04.03.SL.2.1.9', 'rnn', [1.0, 1.0], [0.9, 0.8], [None, None]),
+  _result('04.03.SL.2.1.9', 'x', [0.7, 0.8], [0.5, 0.25], [0.5, 0.5]),
+  _result('mine', 'rnn', [0.5, 0.5], [0.5, 0.5], [0.5, 0.5]),
+]
+
+
+_ALL_RNN = ('77.5', '68.3', '65.0', '68.3')
+
+
+def test_tables_by_class_and_by_language():
+  languages = [mlregtest.measure(result) for result in _MEASURED]
+  assert [x.learning_rate for x in languages] == [1e-3, 3e-3, 1e-3, 3e-3, 1e-3]
+  header, rows = mlregtest.by_class(languages)
+  assert header[:4] == ['class', 'languages', 'rnn SR', 'rnn SA']
+  assert header[6:] == ['x SR', 'x SA', 'x LR', 'x LA']
+  assert rows == [
+    ['SL', '1', '100.0', '-', '90.0', '-', '80.0', '50.0', '25.0', '50.0'],
+    ['TSL', '2', '80.0', '77.5', '60.0', '77.5', '-', '-', '-', '-'],
+    ['other', '1', '50.0', '50.0', '50.0', '50.0', '-', '-', '-', '-'],
+    ['all', '4', *_ALL_RNN, '80.0', '50.0', '25.0', '50.0'],
+  ]
+  header, rows = mlregtest.by_language(languages)
+  assert [row[0] for row in rows] == sorted({r.task for r in _MEASURED})
+  assert rows[0][1:7] == ['3', '4', '100.0', '-', '90.0', '-']
+
+
+def test_the_report_has_them(tmp_path, capsys):
+  for result in _MEASURED:
+    path = tmp_path / 'results' / 'mlregtest' / result.task
+    results.save(result, str(path / f'{result.model}.json'))
+  report.report(None, str(tmp_path / 'results'), str(tmp_path / 'out'), None)
+  shown = capsys.readouterr().out
+  assert '### mlregtest: 5 cells measured' in shown
+  assert '| TSL   | 2         | 80.0   | 77.5   |' in shown
+  assert 'random strings of 2 to 3 symbols' in shown
+  assert 'Trained for 7 steps' in shown
+  page = (tmp_path / 'out' / 'report.html').read_text()
+  assert '<th scope="row">TSL</th>' in page
+  rows = list(csv.DictReader((tmp_path / 'out' / 'mlregtest.csv').open()))
+  assert len(rows) == 5
+  assert rows[0]['class'] == 'SL'
+  assert float(rows[0]['SR_percent']) == 100
+  assert json.loads((tmp_path / 'results/mlregtest/mine/rnn.json').read_text())[
+    'accuracy'
+  ][''][0][:2] == [None, 0.5]
