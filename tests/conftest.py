@@ -20,7 +20,9 @@ os.environ.setdefault(
   'JAX_COMPILATION_CACHE_DIR',
   os.path.join(tempfile.gettempdir(), f'regulargpt_jax_tests_{os.getuid()}'),
 )
-os.environ['JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS'] = '0.3'
+# Even the smallest program takes longer to compile than to read, and is needed
+# by both workers and by many of the subprocesses.
+os.environ['JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS'] = '0'
 
 import hypothesis
 import jax
@@ -32,9 +34,32 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile('tests')
 
 
+# Of a process, which Linux lets have 65,530; a large program takes some fifty.
+_MAX_MEMORY_MAPS = 20_000
+
+
+def pytest_collection_finish():
+  """Looks for garbage among what tests make, not among all that is imported."""
+  gc.collect()
+  gc.freeze()
+  gc.set_threshold(20_000, 20, 20)
+
+
+def _num_memory_maps():
+  try:
+    with open('/proc/self/maps', 'rb') as f:
+      return sum(1 for _ in f)
+  except OSError:  # Not Linux.
+    return _MAX_MEMORY_MAPS
+
+
 @pytest.fixture(autouse=True, scope='module')
 def _forget_programs():
-  """Drops a module's compiled programs: thousands would crash the compiler."""
+  """Drops compiled programs now and then: thousands would crash the compiler.
+
+  Not after each module, which would trace and load again what all use.
+  """
   yield
-  jax.clear_caches()
-  gc.collect()
+  if _num_memory_maps() >= _MAX_MEMORY_MAPS:
+    jax.clear_caches()
+    gc.collect()

@@ -32,11 +32,13 @@ _FORKS.set_forkserver_preload(
 )
 
 
-def _main(module, flags, environment, stdout, stderr):
+def _main(module, flags, environment, stdout, stderr, begin):
   """Does as `python -m module` would, to the end of the process."""
   os.environ.clear()
   os.environ.update(environment)
   os.chdir(REPOSITORY)
+  if begin:
+    begin()
   for number, path in ((0, os.devnull), (1, stdout), (2, stderr)):
     os.dup2(os.open(path, os.O_RDWR), number)
   sys.stdin, sys.stdout, sys.stderr = open(0), open(1, 'w'), open(2, 'w')  # noqa: SIM115
@@ -59,7 +61,7 @@ def _main(module, flags, environment, stdout, stderr):
 class _Command:
   """A fork that runs a command, as a `subprocess.Popen`."""
 
-  def __init__(self, module, flags):
+  def __init__(self, module, flags, begin):
     self._folder = tempfile.TemporaryDirectory()
     self._paths = [
       pathlib.Path(self._folder.name, name) for name in ('stdout', 'stderr')
@@ -68,7 +70,7 @@ class _Command:
       path.touch()
     self._process = _FORKS.Process(
       target=_main,
-      args=(module, flags, dict(os.environ), *map(str, self._paths)),
+      args=(module, flags, dict(os.environ), *map(str, self._paths), begin),
     )
     self._process.start()
     self.pid = self._process.pid
@@ -108,30 +110,20 @@ def _end_all():
     process.kill()
 
 
-def start(command, *flags, **kwargs):
+def start(command, *flags, begin=None):
   """Starts `python -m launch.<command>`.
 
   Args:
     command: Name of the module.
     *flags: Of the command.
-    **kwargs: Of `subprocess.Popen`, for a process that is no fork.
+    begin: A function of a module, called in the process before the command.
   """
-  module = f'launch.{command}'
-  if not kwargs:
-    return _Command(module, flags)
-  return subprocess.Popen(
-    [sys.executable, '-m', module, *flags],
-    cwd=REPOSITORY,
-    stdout=subprocess.PIPE,
-    stderr=subprocess.PIPE,
-    text=True,
-    **kwargs,
-  )
+  return _Command(f'launch.{command}', flags, begin)
 
 
-def run(command, *flags, **kwargs):
+def run(command, *flags):
   """Returns exit status, standard output and standard error."""
-  process = start(command, *flags, **kwargs)
+  process = start(command, *flags)
   stdout, stderr = process.communicate(timeout=300)
   return process.returncode, stdout, stderr
 
@@ -174,8 +166,18 @@ def checkpoints(workdir):
 
 
 def wait_for_checkpoints(process, workdir, number):
+  _wait_until(process, lambda: len(checkpoints(workdir)) >= number)
+
+
+def wait_for_another_checkpoint(process, workdir):
+  """Waits for one that is not there yet; old ones may go meanwhile."""
+  before = {*checkpoints(workdir)}
+  _wait_until(process, lambda: {*checkpoints(workdir)} - before)
+
+
+def _wait_until(process, is_done):
   deadline = time.monotonic() + 240
-  while len(checkpoints(workdir)) < number:
+  while not is_done():
     assert process.poll() is None, process.communicate()
     assert time.monotonic() < deadline
     time.sleep(0.01)

@@ -1,15 +1,17 @@
 """The commands as a user runs them, in processes of their own."""
 
 import json
-import os
 import re
 import resource
 import signal
-import subprocess
-import sys
 
+import chex
+import jax
 import pytest
 
+from experiments.engine import checkpoints
+from experiments.engine import workdir as workdir_lib
+from experiments.formal import builders, config, training
 from tests.launch import commands
 
 _TINY = (
@@ -20,7 +22,7 @@ _TINY = (
   '--max_range_test_length=9',
   '--range_test_batch_size=4',
 )
-_LONG = (*_TINY, '--training_steps=1000', '--checkpoint_every=100')
+_LONG = (*_TINY, '--training_steps=400', '--checkpoint_every=40')
 
 
 def _results(workdir):
@@ -40,59 +42,33 @@ def undisturbed(tmp_path_factory):
   return workdir
 
 
-def test_killed_and_resumed_equals_undisturbed(undisturbed, tmp_path):
+def test_killed_and_told_to_stop_equals_undisturbed(undisturbed, tmp_path):
   workdir = tmp_path / 'run'
   command = ('train', *_LONG, f'--workdir={workdir}')
-  for number in (1, 2):
+  for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
     process = commands.start(*command)
-    commands.wait_for_checkpoints(process, workdir, number)
-    process.kill()
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
-  status, _, stderr = commands.run(*command)
-  assert status == 0, stderr
-  assert 'Resuming from step' in stderr
-  assert _results(workdir) == _results(undisturbed)
-  _assert_same_parameters(workdir, undisturbed)
-
-
-def _assert_same_parameters(*workdirs):
-  """Compares the arrays in the last checkpoints, in a fresh process."""
-  program = """
-import sys, chex
-from experiments.formal import builders
-from experiments.engine import checkpoints, workdir as workdir_lib
-from experiments.formal import config
-from experiments.formal import training
-states = []
-for workdir in sys.argv[1:]:
-  experiment, runs = workdir_lib.load(workdir, config.Experiment)
-  task, model = builders.make_task_and_model(experiment)
-  like = training.init_state(experiment, model, runs)
-  states.append(checkpoints.Checkpoints(workdir).restore(like))
-chex.assert_trees_all_equal(*states)
-"""
-  subprocess.run(
-    [sys.executable, '-c', program, *map(str, workdirs)],
-    cwd=commands.REPOSITORY,
-    check=True,
-  )
-
-
-@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_saves_and_says_how_to_go_on(number, undisturbed, tmp_path):
-  workdir = tmp_path / 'run'
-  command = ('train', *_LONG, f'--workdir={workdir}')
-  process = commands.start(*command)
-  commands.wait_for_checkpoints(process, workdir, 1)
-  process.send_signal(number)
-  _, stderr = process.communicate(timeout=60)
-  assert process.returncode == 128 + number
-  assert 'Run the same command again' in commands.last_line(stderr)
-  assert 'Traceback' not in stderr
+    commands.wait_for_another_checkpoint(process, workdir)
+    process.send_signal(number)
+    _, stderr = process.communicate(timeout=60)
+    if number == signal.SIGKILL:
+      assert process.returncode == -signal.SIGKILL
+      continue
+    assert 'Resuming from step' in stderr
+    assert process.returncode == 128 + number
+    assert 'Run the same command again' in commands.last_line(stderr)
+    assert 'Traceback' not in stderr
   status, _, stderr = commands.run(*command)
   assert status == 0, stderr
   assert _results(workdir) == _results(undisturbed)
+  chex.assert_trees_all_equal(_last_state(workdir), _last_state(undisturbed))
+
+
+def _last_state(workdir):
+  """Returns the arrays in the last checkpoint, and its step."""
+  experiment, runs = workdir_lib.load(str(workdir), config.Experiment)
+  _, model = builders.make_task_and_model(experiment)
+  like = training.state_shapes(experiment, model, len(runs))
+  return checkpoints.Checkpoints(str(workdir)).restore(like)
 
 
 def test_evaluate_command(undisturbed, tmp_path):
@@ -117,31 +93,24 @@ def test_a_workdir_that_reads_as_a_pattern_is_refused(tmp_path):
   assert not list(tmp_path.iterdir())
 
 
+def _limit_the_size_of_files():
+  # Compiled programs would be cut short too, for all who share them.
+  jax.config.update('jax_enable_compilation_cache', False)
+  resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))
+
+
 def test_no_space_left_is_one_line_and_nothing_half_written(tmp_path):
   """A limit on the size of files fails writes as a full disk does."""
   workdir = tmp_path / 'run'
-  environment = {**os.environ, 'JAX_ENABLE_COMPILATION_CACHE': 'false'}
-  old = resource.getrlimit(resource.RLIMIT_FSIZE)
-  try:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (9000, old[1]))
-    process = commands.start(
-      'train',
-      *_TINY,
-      '--training_steps=50',
-      f'--workdir={workdir}',
-      env=environment,
-    )
-  finally:
-    resource.setrlimit(resource.RLIMIT_FSIZE, old)
+  command = ('train', *_TINY, '--training_steps=50', f'--workdir={workdir}')
+  process = commands.start(*command, begin=_limit_the_size_of_files)
   _, stderr = process.communicate(timeout=300)
   assert process.returncode == 1
   assert commands.last_line(stderr).startswith('Error: Cannot save step 50')
   assert 'Traceback' not in stderr
   assert not commands.checkpoints(workdir)
   # With room again, the same command goes on to the end.
-  status, stdout, stderr = commands.run(
-    'train', *_TINY, '--training_steps=50', f'--workdir={workdir}'
-  )
+  status, stdout, stderr = commands.run(*command)
   assert status == 0, stderr
   assert 'score' in stdout
 

@@ -13,8 +13,6 @@ import pytest
 from tests.launch import commands
 
 _NUM_FILES = 60
-# A group of its own, workers included.
-_ALONE = {'start_new_session': True}
 
 
 def _flags(raw, data_dir):
@@ -61,6 +59,11 @@ def undisturbed(raw, tmp_path_factory):
   return data_dir
 
 
+def _start_alone(*flags):
+  """Starts it in a group of its own, workers included."""
+  return commands.start('prepare_text', *flags, begin=os.setsid)
+
+
 def _has_ended(group):
   try:
     os.killpg(group, 0)
@@ -74,7 +77,7 @@ def test_killed_and_started_again_equals_undisturbed(
 ):
   flags = _flags(raw, tmp_path)
   for number, num_pieces in ((signal.SIGTERM, 1), (signal.SIGKILL, 15)):
-    process = commands.start('prepare_text', *flags, **_ALONE)
+    process = _start_alone(*flags)
     deadline = time.monotonic() + 60
     while len(list(tmp_path.glob('.pieces-byte/*/*.npz'))) < num_pieces:
       assert process.poll() is None, process.communicate()
@@ -98,9 +101,9 @@ def test_ctrl_c_ends_quietly(tmp_path):
   raw.mkdir()
   # Many pieces, seconds of work, so that the signal comes before the end.
   with open(raw / 'long.jsonl', 'w') as f:
-    for i in range(20_000):
+    for i in range(5000):
       f.write(json.dumps({'text': f'{i} ' + 'word ' * 1000}) + '\n')
-  process = commands.start('prepare_text', *_flags(raw, data_dir), **_ALONE)
+  process = _start_alone(*_flags(raw, data_dir))
   while not list(data_dir.glob('.pieces-byte/*/*.npz')):
     assert process.poll() is None, process.communicate()
     time.sleep(0.01)

@@ -61,11 +61,16 @@ def one_device(tmp_path_factory):
 def undisturbed(tmp_path_factory):
   """Of four processes, as those that are disturbed."""
   workdir = tmp_path_factory.mktemp('undisturbed')
-  statuses, errors = _wait(
-    commands.start_together(4, 'sweep', *_LONG, f'--workdir={workdir}')
-  )
-  assert statuses == [0] * 4, errors
+  _run_together(4, *_LONG, f'--workdir={workdir}')
   return _result(workdir)
+
+
+def _run_together(number, *flags):
+  statuses, errors = _wait(commands.start_together(number, 'sweep', *flags))
+  assert statuses == [0] * number, errors
+  # The first one alone talks.
+  assert 'Cell 1 of 1' in errors[0]
+  assert not any('Cell 1 of 1' in text for text in errors[1:])
 
 
 def _assert_identical(result, expected):
@@ -82,22 +87,17 @@ def test_eight_devices_equal_one(one_device, tmp_path, monkeypatch):
   _assert_equal(result, one_device)
 
 
-@pytest.mark.parametrize('number', [pytest.param(2, marks=pytest.mark.slow), 4])
+@pytest.mark.slow
+@pytest.mark.parametrize('number', [2, 4])
 def test_processes_equal_one(number, one_device, tmp_path):
-  processes = commands.start_together(
-    number, 'sweep', *_CELL, f'--workdir={tmp_path}'
-  )
-  statuses, errors = _wait(processes)
-  assert statuses == [0] * number, errors
-  # The first one alone talks.
-  assert 'Cell 1 of 1' in errors[0]
-  assert not any('Cell 1 of 1' in text for text in errors[1:])
+  _run_together(number, *_CELL, f'--workdir={tmp_path}')
   result = _result(tmp_path)
   assert result.environment['num_devices'] == number
   _assert_equal(result, one_device)
 
 
-def test_one_of_four_killed_stops_all_and_all_resume(undisturbed, tmp_path):
+def test_one_of_four_lost_stops_all_and_all_resume(undisturbed, tmp_path):
+  """First one is killed; then, resumed, another is told to stop."""
   command = ('sweep', *_LONG, f'--workdir={tmp_path}')
   processes = commands.start_together(4, *command)
   commands.wait_for_checkpoints(processes[0], tmp_path / _FOLDER, 2)
@@ -109,22 +109,16 @@ def test_one_of_four_killed_stops_all_and_all_resume(undisturbed, tmp_path):
   for i in (0, 1, 3):
     assert statuses[i] not in (0, None)
     assert 'another process' in commands.last_line(errors[i]), errors[i]
-  statuses, errors = _wait(commands.start_together(4, *command))
-  assert statuses == [0] * 4, errors
-  assert 'Resuming from step' in errors[0]
-  _assert_identical(_result(tmp_path), undisturbed)
 
-
-def test_a_signal_to_one_of_four_stops_all(undisturbed, tmp_path):
-  command = ('sweep', *_LONG, f'--workdir={tmp_path}')
   processes = commands.start_together(4, *command)
-  commands.wait_for_checkpoints(processes[0], tmp_path / _FOLDER, 1)
+  commands.wait_for_another_checkpoint(processes[0], tmp_path / _FOLDER)
   processes[1].send_signal(signal.SIGTERM)
   statuses, errors = _wait(processes)
   assert statuses == [128 + signal.SIGTERM] * 4, errors
+  assert 'Resuming from step' in errors[0]
   assert 'Run the same command again' in commands.last_line(errors[0])
-  statuses, errors = _wait(commands.start_together(4, *command))
-  assert statuses == [0] * 4, errors
+
+  _run_together(4, *command[1:])
   _assert_identical(_result(tmp_path), undisturbed)
 
 
@@ -152,7 +146,7 @@ def test_killed_at_twenty_random_moments_equals_undisturbed(tmp_path):
   _assert_identical(_result(tmp_path / 'killed'), _result(tmp_path / 'whole'))
 
 
-def test_second_sweep_on_a_workdir_is_refused(tmp_path):
+def test_one_process_keeps_others_out_and_equals_four(undisturbed, tmp_path):
   command = ('sweep', *_LONG, f'--workdir={tmp_path}')
   first = commands.start(*command)
   commands.wait_for_checkpoints(first, tmp_path / _FOLDER, 1)
@@ -161,10 +155,13 @@ def test_second_sweep_on_a_workdir_is_refused(tmp_path):
   assert status == 1
   assert 'Another process is using' in commands.last_line(stderr)
   first.kill()
-  # Killed, it is resumed: what a run of its own gives is tested elsewhere.
   status, _, stderr = commands.run(*command)
   assert status == 0
   assert 'Resuming from step' in stderr
+  result = _result(tmp_path)
+  assert result.environment['num_devices'] == 1
+  assert undisturbed.environment['num_devices'] == 4
+  _assert_equal(result, undisturbed)
 
 
 def test_processes_that_cannot_be(tmp_path):
