@@ -101,7 +101,11 @@ def compare(
   table = np.full((len(closed.classes) + 1,) * chunk_size, -1)
   table[tuple(closed.chunks.T)] = closed.products
   history, seen = [(part, full)], set()
-  while (key := (part.rows.tobytes(), full.rows.tobytes())) not in seen:
+  while True:
+    # The same sets lead to the same, once all depths are answered alike.
+    key = min(level, min_levels), part.rows.tobytes(), full.rows.tobytes()
+    if key in seen:
+      return Verdict(None, level - 1, len(part.rows) + len(full.rows))
     seen.add(key)
     level += 1
     part, full, last = _next(part, full, table, level, min_levels)
@@ -110,7 +114,6 @@ def compare(
       chunk = last.below[wrong.argmax()]
       return Verdict(_string(chunk, history, tokens), level, 0)
     history.append((part, full))
-  return Verdict(None, level - 1, len(part.rows) + len(full.rows))
 
 
 def _is_last(level: int, min_levels: int, is_long):
