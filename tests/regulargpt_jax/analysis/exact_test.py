@@ -1,4 +1,4 @@
-"""Compiled models are proved right, and changed ones never where they are wrong."""
+"""Compiled models are proved right, changed ones only where they are."""
 
 import numpy as np
 import pytest
