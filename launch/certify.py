@@ -14,13 +14,11 @@ _WORKDIR = flags.DEFINE_string(
   'Folder of the trained run; the certificate goes there too.',
   required=True,
 )
-_TASK_MODULE = flag_lib.define_task_module()
+_TASK_MODULE = flag_lib.define_module('task')
 _MAX_CHUNKS = flags.DEFINE_integer(
   'max_chunks',
   2**13,
   'Regions are split until there are more chunks of them than this.',
-  lower_bound=1,
-  upper_bound=2**24,
 )
 
 

@@ -10,8 +10,9 @@ from sklearn import decomposition
 
 from experiments.analysis import clusters, outputs
 from experiments.analysis import subject as subject_lib
-from experiments.engine import pictures, progress
-from experiments.formal import report
+from experiments.engine import parameters, pictures, progress, tables
+from experiments.engine import workdir as workdir_lib
+from experiments.formal import config as config_lib
 from regulargpt_jax.analysis import (
   closure,
   equivalence,
@@ -56,8 +57,10 @@ def certify(workdir: str, max_chunks: int, task_module: str = '') -> None:
       automaton.
     OSError: If there is no good checkpoint, or a file cannot be written.
   """
-  subject = subject_lib.load(workdir, task_module)
-  _check(subject, workdir, max_chunks)
+  parameters.check_bounds('max_chunks', max_chunks, 1, 2**24)
+  held = workdir_lib.load(workdir, config_lib.Experiment)
+  subject = subject_lib.load(workdir, held, task_module)
+  _check(subject, workdir)
   began = time.monotonic()
   compiled = exact.is_exact(subject.config)
   if compiled:
@@ -93,11 +96,9 @@ def certify(workdir: str, max_chunks: int, task_module: str = '') -> None:
   _report(subject, workdir, results, found)
 
 
-def _check(subject: subject_lib.Subject, workdir: str, max_chunks: int) -> None:
+def _check(subject: subject_lib.Subject, workdir: str) -> None:
   """Raises a ValueError if there is nothing to prove, or no way to."""
   config = subject.config
-  if max_chunks < 1:
-    raise ValueError(f'max_chunks must be at least 1, got {max_chunks}.')
   if subject.machine is None:
     raise ValueError(
       f'The task of {workdir} has no automaton that answers could be proved to'
@@ -191,7 +192,7 @@ def _report(subject, workdir, results, found) -> None:
   ]
   figure, arrays = _picture(subject, found)
   outputs.save(subject.experiment, workdir, NAME, results, arrays, figure)
-  print(report.named_values(f'certificate on {subject.name}', rows))
+  print(tables.named_values(f'certificate on {subject.name}', rows))
   print(f'in {results["arithmetic"]}')
   print(f'proved: {statement}')
 
