@@ -110,6 +110,13 @@ class Experiment(experiment_lib.BaseExperiment):
     minimum=0,
     maximum=64,
   )
+  contraction_weight: float = options.option(
+    0.0,
+    'Weight of a penalty on how far a level moves its output when its inputs'
+    ' are moved. 0 as in the paper; 0.1 makes small models that launch.certify'
+    ' can prove right.',
+    minimum=0,
+  )
   curriculum: str = options.option(
     'uniform', 'Distribution of training lengths.'
   )

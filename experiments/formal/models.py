@@ -13,7 +13,12 @@ import jax.numpy as jnp
 from experiments.engine import parameters
 from experiments.formal import config as config_lib
 from experiments.formal import data, reading
-from regulargpt_jax import baselines, haiku_model, joint_gradients
+from regulargpt_jax import (
+  baselines,
+  contraction,
+  haiku_model,
+  joint_gradients,
+)
 from regulargpt_jax import config as regular_gpt_config
 from regulargpt_jax import model as regular_gpt_model
 from regulargpt_jax.baselines import transformer
@@ -50,6 +55,8 @@ class Model:
     sub_batch_size: Strings to test on at a time; None for any number.
     config: Of a `RegularGPT` that reads the input alone, whose parameters are
       those of `init`; None for any other model.
+    contraction: `contraction(params, rng)`: see `regulargpt_jax.contraction`;
+      None if the model has none, or it has no weight.
   """
 
   init: Callable[[chex.PRNGKey], chex.ArrayTree]
@@ -59,6 +66,7 @@ class Model:
   bucket_base: int = 2
   sub_batch_size: int | None = None
   config: regular_gpt_config.RegularGPTConfig | None = None
+  contraction: Callable[[chex.ArrayTree, chex.PRNGKey], jax.Array] | None = None
 
 
 def make_regular_gpt(
@@ -98,6 +106,12 @@ def make_regular_gpt(
     output_size=task.output_size,
     **hyperparameters,
   )
+  is_simple = reads_input_alone and config.thickness == 1
+  if experiment.contraction_weight and not is_simple:
+    raise ValueError(
+      'contraction_weight is for models of thickness 1 and tasks with a single'
+      ' output, without computation tokens or autoregression.'
+    )
   if not reads_input_alone:
     core = haiku_model.make_regular_gpt(
       task.output_size,
@@ -144,6 +158,9 @@ def make_regular_gpt(
     width=config.embedding_dim,
     bucket_base=config.chunk_size,
     config=config,
+    contraction=functools.partial(contraction.penalty, module)
+    if experiment.contraction_weight
+    else None,
   )
 
 
@@ -179,7 +196,11 @@ def make_baseline(
   Raises:
     ValueError: If a hyperparameter is impossible.
   """
-  for field, neutral in (('precision', 'float32'), ('max_extra_levels', 0)):
+  for field, neutral in (
+    ('precision', 'float32'),
+    ('max_extra_levels', 0),
+    ('contraction_weight', 0.0),
+  ):
     if getattr(experiment, field) != neutral:
       raise ValueError(f'{field} is an option of regular_gpt only.')
   params = dict(_BASELINE_PARAMS.get(name, {}))

@@ -101,6 +101,7 @@ def make(
   for field, neutral in (
     ('precision', 'float32'),
     ('max_extra_levels', 0),
+    ('contraction_weight', 0.0),
     ('dropout_rate', 0.0),
   ):
     if getattr(experiment, field) != neutral:

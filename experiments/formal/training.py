@@ -170,6 +170,7 @@ def make_step(
   schedule: Callable[[jax.Array], jax.Array] = _CONSTANT,
   max_extra_levels: int = 0,
   min_length: int = 1,
+  contraction_weight: float = 0.0,
 ) -> Callable[[State, Runs, Any], State]:
   """Returns the step of a bucket: (state, runs, host data) -> state.
 
@@ -182,6 +183,8 @@ def make_step(
     schedule: Factor of the learning rate at a step.
     max_extra_levels: Each step runs 0 to this many levels more.
     min_length: No string of the bucket is shorter.
+    contraction_weight: Of the model's own penalty, which is in no number that
+      is logged.
   """
   optimizer = _optimizer()
 
@@ -201,11 +204,16 @@ def make_step(
       extra_levels,
       min_length=min_length,
     )
-    return loss_and_accuracy(task, logits, target)
+    loss, accuracy = loss_and_accuracy(task, logits, target)
+    penalized = loss
+    if contraction_weight:
+      penalty = model.contraction(params, jax.random.fold_in(depth_rng, 1))
+      penalized += contraction_weight * penalty
+    return penalized, (loss, accuracy)
 
   def step_run(state: State, run: Runs, step, host_data) -> State:
     rng = jax.random.fold_in(jax.random.key(run.seed), step)
-    (loss, accuracy), grads = jax.value_and_grad(loss_fn, has_aux=True)(
+    (_, (loss, accuracy)), grads = jax.value_and_grad(loss_fn, has_aux=True)(
       state.params, rng, host_data
     )
     rate = run.learning_rate * schedule(step)
@@ -315,6 +323,7 @@ def train(
       optimization.make_schedule(experiment),
       experiment.max_extra_levels,
       buckets.shortest_in(width, widths),
+      experiment.contraction_weight,
     ),
     donate_argnums=0,
     out_shardings=_state_shardings(mesh),

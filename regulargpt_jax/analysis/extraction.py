@@ -56,12 +56,12 @@ def compose(
   """
   module = model.RegularGPT(config)
   embedding = np.asarray(module.apply(params, 0, method='tabulate')[0])
-  symbol_VxD = _level(config, params, embedding[1 + symbols_V, None])
+  symbol_VxD = level(config, params, embedding[1 + symbols_V, None])
   centers = found.centers
   while True:
     num_centers = len(centers)
     first, second = np.divmod(np.arange(num_centers**2), num_centers)
-    product_NxD = _level(
+    product_NxD = level(
       config, params, np.stack([centers[first], centers[second]], axis=1)
     )
     new = clusters.outside(
@@ -93,8 +93,14 @@ def _compiled_level(config, params, x_NxCxD, present_NxC):
   return x_Nx1xD[:, 0]
 
 
-def _level(config, params, x_NxnxD) -> np.ndarray:
-  """Returns the outputs of chunks with `pad` before their n <= C entries."""
+def level(config, params, x_NxnxD) -> np.ndarray:
+  """Returns the states above chunks, [N, D].
+
+  Args:
+    config: Of the model.
+    params: Its parameters.
+    x_NxnxD: Chunks; if n < C, with `pad` before them.
+  """
   missing = config.chunk_size - x_NxnxD.shape[1]
   x_NxCxD = np.pad(x_NxnxD, ((0, 0), (missing, 0), (0, 0)))
   present_C = np.arange(config.chunk_size) >= missing

@@ -85,3 +85,11 @@ def test_bad_input_is_one_line(command, flags, message, workdir):
   assert last.startswith('Error: ')
   assert message in last
   assert 'Traceback' not in stderr
+
+
+def test_certify_command(workdir):
+  status, stdout, stderr = commands.run(
+    'certify', f'--workdir={workdir}', f'--task_module={_MODULE}'
+  )
+  assert status == 0, stderr
+  assert 'proved: right on every string of every length' in stdout

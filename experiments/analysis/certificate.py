@@ -1,0 +1,312 @@
+"""A proof that a model is right on every string, or why there is none."""
+
+import time
+from typing import Any
+
+from matplotlib import figure as figure_lib
+from matplotlib import patches
+import numpy as np
+from sklearn import decomposition
+
+from experiments.analysis import clusters, outputs
+from experiments.analysis import subject as subject_lib
+from experiments.engine import parameters, pictures, progress, tables
+from experiments.engine import workdir as workdir_lib
+from experiments.formal import config as config_lib
+from regulargpt_jax.analysis import (
+  closure,
+  equivalence,
+  exact,
+  level_map,
+  regions,
+)
+from tasks import task as task_lib
+
+NAME = 'certificate'
+# Strings from which clusters are found: so many of each length up to so many.
+_NUM_STRINGS, _LENGTH, _MAX_CLUSTERS = 64, 40, 64
+_MAX_STATES = 2000
+_CHUNK_SIZES = (2, 3)
+# Wider models need more memory than is worth the try.
+_MAX_WIDTH = 256
+# Regions with numbers in the picture, and corners of an ellipse.
+_MAX_NUMBERED, _NUM_CORNERS = 40, 64
+
+_EXACT = (
+  'float32, in which all sums of this model are exact, and exp of -110 is 0'
+)
+_ROUNDED = (
+  'real numbers, and IEEE float32 with sums of products in any order, exp,'
+  ' division and rsqrt to 4 units in the last place'
+)
+
+
+def certify(workdir: str, max_chunks: int, task_module: str = '') -> None:
+  """Proves that a model is right on every string, or says what is missing.
+
+  Writes `certificate.json`, and where something is proved `certificate.npz` and
+  `certificate.png`; prints the numbers.
+
+  Args:
+    workdir: Of a trained or compiled RegularGPT.
+    max_chunks: Regions are refined until there are more chunks of them.
+    task_module: See `experiments.formal.run.load_experiment`.
+
+  Raises:
+    ValueError: If the workdir holds another kind of model, or the task has no
+      automaton.
+    OSError: If there is no good checkpoint, or a file cannot be written.
+  """
+  parameters.check_bounds('max_chunks', max_chunks, 1, 2**24)
+  held = workdir_lib.load(workdir, config_lib.Experiment)
+  subject = subject_lib.load(workdir, held, task_module)
+  _check(subject, workdir)
+  began = time.monotonic()
+  compiled = exact.is_exact(subject.config)
+  if compiled:
+    symbols_U = np.arange(subject.task.input_size)
+    with progress.timed('Following the states'):
+      found = exact.close(
+        subject.config, subject.params, symbols_U, _MAX_STATES
+      )
+  else:
+    found, symbols_U = _search(subject, max_chunks)
+  results: dict[str, Any] = {
+    'proved': isinstance(found, closure.Closed),
+    'arithmetic': _EXACT if compiled else _ROUNDED,
+    'symbols_left_out': [
+      symbol for v, symbol in enumerate(subject.symbols) if v not in symbols_U
+    ],
+  }
+  if isinstance(found, closure.Leak):
+    _report_leak(subject, workdir, results, found)
+    return
+  transitions, start, classes = subject.machine
+  verdict = equivalence.compare(
+    found,
+    (transitions[:, symbols_U], start, classes),
+    subject.config.chunk_size,
+    subject.config.min_levels,
+  )
+  results |= _numbers(found, verdict)
+  results['seconds'] = time.monotonic() - began
+  if verdict.difference is not None:
+    string = subject_lib.written(subject, symbols_U[verdict.difference])
+    results['difference'] = string
+  _report(subject, workdir, results, found)
+
+
+def _check(subject: subject_lib.Subject, workdir: str) -> None:
+  """Raises a ValueError if there is nothing to prove, or no way to."""
+  config = subject.config
+  if subject.machine is None:
+    raise ValueError(
+      f'The task of {workdir} has no automaton that answers could be proved to'
+      ' be those of.'
+    )
+  if config.thickness != 1 or config.chunk_size not in _CHUNK_SIZES:
+    raise ValueError(
+      'Only models of thickness 1 and chunk_size 2 or 3 can be certified; this'
+      f' one has {config.thickness} and {config.chunk_size}.'
+    )
+  if not exact.is_exact(config) and config.embedding_dim > _MAX_WIDTH:
+    raise ValueError(
+      f'Trained models of embedding_dim up to {_MAX_WIDTH} can be certified;'
+      f' this one has {config.embedding_dim}.'
+    )
+
+
+def _search(subject, max_chunks) -> tuple[Any, np.ndarray]:
+  """Returns what is proved of a trained model, and for which symbols."""
+  search = clusters.Search(_NUM_STRINGS, _MAX_CLUSTERS)
+  nodes = clusters.find(subject, search, range(1, _LENGTH + 1))
+  symbols_U = np.setdiff1d(nodes.tokens, [task_lib.NO_SYMBOL])
+  found = None
+  # Either is a guess: clusters can be cut wrongly, maps be those of the task
+  # only.
+  for label in (nodes.label, nodes.true_map):
+    label = np.unique(label, return_inverse=True)[1].reshape(-1)
+    with progress.timed(f'Growing regions from {label.max() + 1} clusters'):
+      new = closure.close(
+        subject.config,
+        subject.params,
+        nodes.sample,
+        label,
+        symbols_U,
+        max_chunks,
+      )
+    if isinstance(new, closure.Closed):
+      return new, symbols_U
+    if found is None or new.needed < found.needed:
+      found = new
+  return found, symbols_U
+
+
+def _numbers(found: closure.Closed, verdict: equivalence.Verdict) -> dict:
+  """Returns what is worth keeping of a proof."""
+  radii = None
+  if found.shapes is not None:
+    radii = np.linalg.norm(found.shapes, ord=2, axis=(1, 2)).tolist()
+  return {
+    'is_right': verdict.difference is None,
+    'num_regions': len(found.classes),
+    'radii': radii,
+    'num_chunks': len(found.products),
+    'largest_share_of_a_region': found.worst,
+    'worst_chunk': found.worst_chunk,
+    'margin_of_the_answer': found.margin,
+    'first_level_in_regions': found.first_level,
+    'levels_until_nothing_new': verdict.num_levels,
+    'classes': found.classes.tolist(),
+  }
+
+
+def _report(subject, workdir, results, found) -> None:
+  """Writes and prints a proof."""
+  where = ''
+  if results['symbols_left_out']:
+    left = [s for s in subject.symbols if s not in results['symbols_left_out']]
+    where = f' of {" ".join(left)}'
+  if results['is_right']:
+    statement = f'right on every string{where} of every length'
+  else:
+    statement = (
+      'equal to a finite automaton at every length, which is wrong on'
+      f' {results["difference"]}'
+    )
+  results['statement'] = statement
+  rows = [
+    ('regions', results['num_regions']),
+    ('chunks of regions, each bounded', results['num_chunks']),
+  ]
+  if found.shapes is not None:
+    rows += [
+      ('radius of the largest region', max(results['radii'])),
+      ('largest share of a region that is filled', found.worst),
+      ('states are in regions from level', found.first_level),
+    ]
+  rows += [
+    ("least margin of an answer's logit", found.margin),
+    ('levels until nothing new occurs', results['levels_until_nothing_new']),
+    ('seconds', results['seconds']),
+  ]
+  figure, arrays = _picture(subject, found)
+  outputs.save(subject.experiment, workdir, NAME, results, arrays, figure)
+  print(tables.named_values(f'certificate on {subject.name}', rows))
+  print(f'in {results["arithmetic"]}')
+  print(f'proved: {statement}')
+
+
+def _report_leak(subject, workdir, results, leak: closure.Leak) -> None:
+  """Writes and prints why there is no proof."""
+  results |= {
+    'reason': leak.reason,
+    'needed': leak.needed if np.isfinite(leak.needed) else None,
+    'num_regions': leak.num_regions,
+  }
+  outputs.save_results(subject.experiment, workdir, NAME, results)
+  print(f'not proved: {leak.reason}')
+  print(
+    'This does not say that the model is wrong. More training with'
+    ' --contraction_weight, a smaller --embedding_dim, or a larger --max_chunks'
+    ' may help.'
+  )
+
+
+def _picture(
+  subject: subject_lib.Subject, found: closure.Closed
+) -> tuple[figure_lib.Figure, dict[str, np.ndarray]]:
+  """Returns the regions in the plane, one of them, and their products."""
+  plane = decomposition.PCA(2)
+  with np.errstate(invalid='ignore'):  # There may be one region only.
+    plane.fit(found.centers)
+  shares = np.nan_to_num(plane.explained_variance_ratio_)
+  figure = figure_lib.Figure(figsize=(13, 4.4), layout='constrained')
+  of_all, of_one, of_products = figure.subplots(1, 3)
+  figure.suptitle(f'Regions that the model on {subject.name} does not leave')
+  _draw_ellipses(of_all, plane, found.centers, _squares(found.shapes), found)
+  if len(found.classes) <= _MAX_NUMBERED:
+    middle = (found.centers - plane.mean_) @ plane.components_.T
+    for number, place in enumerate(middle):
+      of_all.annotate(
+        str(number), place, xytext=(4, 4), textcoords='offset points'
+      )
+  of_all.set(
+    title='regions, by their answer',
+    xlabel=f'first component ({shares[0]:.0%} of the variance)',
+    ylabel=f'second component ({shares[1]:.0%})',
+  )
+  arrays = {'centers': found.centers, 'products': found.products}
+  arrays |= {'chunks': found.chunks, 'classes': found.classes}
+  if found.shapes is None:
+    of_one.set_axis_off()
+    of_one.text(0.5, 0.5, 'regions are points', ha='center')
+  else:
+    arrays['shapes'] = found.shapes
+    where = (found.chunks == found.worst_chunk).all(1)
+    region = int(found.products[where][0])
+    w = level_map.weights(subject.config, subject.params)
+    centers, squares = closure.contents(found, w, region)
+    _draw_ellipses(of_one, plane, centers, squares, None)
+    one = slice(region, region + 1)
+    _draw_ellipses(
+      of_one, plane, found.centers[one], _squares(found.shapes[one]), None
+    )
+    of_one.set(
+      title=f'region {region}, and what the {len(centers)} chunks that\n'
+      'it has to hold become (thin)',
+      xlabel='first component',
+    )
+  _draw_products(figure, of_products, found)
+  return figure, arrays
+
+
+def _squares(shapes: np.ndarray | None) -> np.ndarray | None:
+  return None if shapes is None else shapes @ shapes.swapaxes(1, 2)
+
+
+def _draw_ellipses(axes, plane, centers, squares, found) -> None:
+  """Draws the shadows of ellipsoids in the plane, or points."""
+  middle = (centers - plane.mean_) @ plane.components_.T
+  kinds = np.zeros(len(centers), int) if found is None else found.classes
+  if found is not None:
+    for kind in np.unique(kinds):
+      style = pictures.style(kind)
+      axes.scatter(*middle[kinds == kind].T, s=18, **style, label=str(kind))
+    axes.legend(title='answer', fontsize='small', title_fontsize='small')
+  if squares is not None:
+    angle = np.linspace(0, 2 * np.pi, _NUM_CORNERS)
+    circle = np.stack([np.cos(angle), np.sin(angle)])
+    is_one = found is None and len(centers) == 1
+    for place, square, kind in zip(middle, squares, kinds, strict=True):
+      shadow = plane.components_ @ square @ plane.components_.T
+      values, vectors = np.linalg.eigh(shadow)
+      radii = np.sqrt(np.maximum(values, 0.0))
+      corners = place + ((vectors * radii) @ circle).T
+      color = 'black' if is_one else pictures.style(kind)['color']
+      axes.add_patch(
+        patches.Polygon(
+          corners, fill=False, color=color, linewidth=2.0 if is_one else 0.7
+        )
+      )
+  axes.set_aspect('equal', 'datalim')
+  axes.autoscale_view()
+
+
+def _draw_products(figure, axes, found: closure.Closed) -> None:
+  """Draws which region is above each chunk of two regions, or pad and one."""
+  num = len(found.classes)
+  last = found.chunks[:, -2:]
+  shown = (found.chunks[:, :-2] == regions.PAD).all(1)
+  table = np.full((num + 1, num), np.nan)
+  rows = np.where(last[shown, 0] == regions.PAD, num, last[shown, 0])
+  table[rows, last[shown, 1]] = found.products[shown]
+  image = axes.imshow(table, cmap='cividis', aspect='auto')
+  figure.colorbar(image, ax=axes, label='region above')
+  axes.set(
+    title='what chunks become', xlabel='right region', ylabel='left region'
+  )
+  if num <= _MAX_NUMBERED:
+    axes.set_yticks([*range(num), num], [*map(str, range(num)), 'pad'])
+    axes.set_xticks(range(num))
+  axes.tick_params(labelsize='xx-small')

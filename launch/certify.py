@@ -1,0 +1,35 @@
+"""Proves that a RegularGPT is right on every string of every length.
+
+python -m launch.certify --workdir=runs/default
+"""
+
+from absl import flags
+
+from experiments.analysis import certificate
+from launch import flag_lib
+
+_WORKDIR = flags.DEFINE_string(
+  'workdir',
+  None,
+  'Folder of the trained run; the certificate goes there too.',
+  required=True,
+)
+_TASK_MODULE = flag_lib.define_module('task')
+_MAX_CHUNKS = flags.DEFINE_integer(
+  'max_chunks',
+  2**13,
+  'Regions are split until there are more chunks of them than this.',
+)
+
+
+def main() -> None:
+  """Certifies."""
+  certificate.certify(
+    _WORKDIR.value,
+    max_chunks=_MAX_CHUNKS.value,
+    task_module=_TASK_MODULE.value,
+  )
+
+
+if __name__ == '__main__':
+  flag_lib.run(main)

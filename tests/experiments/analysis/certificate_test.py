@@ -1,0 +1,112 @@
+"""What the command says of models that are right, wrong, or neither proved."""
+
+import json
+import pathlib
+
+from flax import traverse_util
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from experiments.analysis import certificate
+from experiments.engine import checkpoints as checkpoints_lib
+from experiments.engine import workdir as workdir_lib
+from experiments.formal import builders, compiled, config, training
+
+_PARITY = (
+  pathlib.Path(__file__).parents[2] / 'regulargpt_jax/analysis/parity.npz'
+)
+_MAX_CHUNKS = 100
+
+
+def _compiled(workdir, **settings):
+  compiled.compile_task(config.Experiment(**settings), str(workdir), 'one_hot')
+  return workdir
+
+
+def _saved(workdir, change=lambda flat: None, **settings):
+  """A workdir of the trained model of `parity.npz`, perhaps changed."""
+  experiment = config.Experiment(
+    training_steps=0, embedding_dim=8, num_heads=2, **settings
+  )
+  _, model = builders.make_task_and_model(experiment)
+  state = training.init_state(experiment, model)
+  flat = {tuple(k.split('/')): x for k, x in np.load(_PARITY).items()}
+  change(flat)
+  params = {'params': traverse_util.unflatten_dict(flat)}
+  state = state.replace(
+    params=jax.tree.map(lambda x: jnp.array(x)[None], params)
+  )
+  workdir.mkdir()
+  workdir_lib.claim(experiment, str(workdir))
+  checkpoints = checkpoints_lib.Checkpoints(str(workdir))
+  checkpoints.save(0, state)
+  checkpoints.close()
+  return workdir
+
+
+def _certified(workdir):
+  certificate.certify(str(workdir), _MAX_CHUNKS)
+  return json.loads((workdir / 'certificate.json').read_text())
+
+
+def _is_complete(workdir, results):
+  assert (workdir / 'certificate.png').stat().st_size > 10_000
+  arrays = np.load(workdir / 'certificate.npz')
+  assert len(arrays['classes']) == results['num_regions']
+  assert len(arrays['products']) == results['num_chunks']
+
+
+def test_a_compiled_model(tmp_path, capsys):
+  workdir = _compiled(tmp_path / 'run', task='cycle_navigation')
+  results = _certified(workdir)
+  assert results['proved'] and results['is_right']
+  assert results['num_regions'] == 5
+  _is_complete(workdir, results)
+  shown = capsys.readouterr().out
+  assert 'proved: right on every string of every length' in shown
+
+
+def test_a_trained_model(tmp_path, capsys):
+  workdir = _saved(tmp_path / 'run')
+  results = _certified(workdir)
+  assert results['proved'] and results['is_right']
+  assert results['largest_share_of_a_region'] <= 1
+  assert results['margin_of_the_answer'] > 0
+  assert len(results['radii']) == results['num_regions']
+  _is_complete(workdir, results)
+  assert 'every length' in capsys.readouterr().out
+
+
+def test_a_model_that_is_another_automaton_is_told_apart(tmp_path, capsys):
+  def swap(flat):
+    kernel = flat[('readout', 'kernel')]
+    flat[('readout', 'kernel')] = kernel[:, ::-1]
+    flat[('readout', 'bias')] = flat[('readout', 'bias')][::-1]
+
+  workdir = _saved(tmp_path / 'run', swap)
+  results = _certified(workdir)
+  assert results['proved'] and not results['is_right']
+  assert set(results['difference']) <= {'0', '1'}
+  assert f'wrong on {results["difference"]}' in capsys.readouterr().out
+
+
+def test_what_cannot_be_proved_is_said(tmp_path, capsys):
+  def weaken(flat):  # What made the level contract.
+    flat[('block_0', 'ffn_out', 'kernel')] *= 0.3
+
+  results = _certified(_saved(tmp_path / 'run', weaken))
+  assert not results['proved']
+  shown = capsys.readouterr().out
+  assert 'not proved: ' in shown
+  assert 'proved: right' not in shown
+
+
+def test_what_cannot_be_certified_is_refused(tmp_path):
+  workdir = _compiled(tmp_path / 'thick', task='parity_check', chunk_size=3)
+  with pytest.raises(ValueError, match='thickness 1 and chunk_size 2 or 3'):
+    certificate.certify(str(workdir), _MAX_CHUNKS)
+  with pytest.raises(ValueError, match='max_chunks must be at least 1'):
+    certificate.certify(str(workdir), 0)
+  assert not list(workdir.glob('certificate*'))
