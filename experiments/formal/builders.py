@@ -209,7 +209,7 @@ def _users_model(
     'architecture', experiment.model_module, experiment.architecture, found
   )
   model = token_models.make(builder, experiment, task)
-  longest = (experiment.sequence_length, experiment.max_range_test_length)
+  longest = (experiment.sequence_length, experiment.longest_tested)
   model_checks.check(
     builder.__name__,
     model,

@@ -91,7 +91,7 @@ def _curves(place: str) -> Iterator[Curve]:
     found = report.load(place)
     yield Curve(
       place,
-      dataclasses.asdict(found.experiment),
+      results.stored(found.experiment),
       found.accuracy[None],
       found.training_length,
       found.chance,
@@ -142,7 +142,14 @@ def accuracies(curves: Sequence[Curve]) -> tuple[list[str], list[list[str]]]:
   """
   first = max(curve.training_length for curve in curves) + 1
   last = min(curve.accuracy.shape[1] for curve in curves)
-  header = ['', 'trained on', 'accuracy there', 'tested on', 'score', 'worst']
+  header = [
+    '',
+    'trained up to',
+    'accuracy there',
+    'tested on',
+    'score',
+    'worst',
+  ]
   header += ['chance', 'runs']
   if first <= last:
     header.append(f'on {first}..{last}')
@@ -153,7 +160,7 @@ def accuracies(curves: Sequence[Curve]) -> tuple[list[str], list[list[str]]]:
     worst = int(np.argmin(np.nan_to_num(mean_T, nan=np.inf)))
     row = [
       curve.name,
-      f'1..{trained}',
+      str(trained),
       _percent(mean_T[:trained]),
       f'{trained + 1}..{longest}' if trained < longest else '-',
       _percent(mean_T[trained:]),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from experiments.engine import workdir as workdir_lib
-from experiments.formal import config, report
+from experiments.formal import config, evaluation, report
 from experiments.sweeps import comparison, results
 from tests.experiments.sweeps import made
 
@@ -25,7 +25,8 @@ def _run(folder, accuracy, **fields):
   experiment = dataclasses.replace(
     _EXPERIMENT, max_range_test_length=len(accuracy), **fields
   )
-  report.save(experiment, np.array(accuracy), 0.5, str(folder))
+  test = evaluation.Test(np.array([accuracy]))
+  report.save(experiment, {'': test}, 0.5, str(folder))
   return str(folder)
 
 
@@ -55,7 +56,7 @@ def test_numbers_by_hand(places, tmp_path, capsys):
   assert rows[0][-1] == 'on 7..8'
   assert rows[2] == [
     places[0],
-    '1..4',
+    '4',
     '100.0',
     '5..8',
     '50.0',
@@ -65,7 +66,7 @@ def test_numbers_by_hand(places, tmp_path, capsys):
     '50.0',
   ]
   assert rows[3][1:] == [
-    '1..6',
+    '6',
     '100.0',
     '7..10',
     '25.0',
