@@ -190,7 +190,7 @@ def test_transformers_are_those_of_the_papers(encodings):
     expected = numpy_baselines.encoder(
       params, transformer.TransformerConfig(**fields), string, is_causal
     )
-    actual = f.apply(params, None, x)[0]
+    actual = small.apply(f, params, x)[0]
     np.testing.assert_allclose(actual, expected, atol=1e-5)
   f = hk.transform(
     transformer.make_transformer(small.O, True, **hyperparameters)
@@ -199,7 +199,7 @@ def test_transformers_are_those_of_the_papers(encodings):
   expected = numpy_baselines.encoder_decoder(
     params, transformer.TransformerConfig(**hyperparameters), string, target
   )
-  actual = f.apply(params, None, x, y)[0]
+  actual = small.apply(f, params, x, y)[0]
   np.testing.assert_allclose(actual, expected, atol=1e-5)
 
 
