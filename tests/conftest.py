@@ -2,6 +2,7 @@
 
 import gc
 import os
+import pathlib
 import tempfile
 
 from tests import xla_flags
@@ -36,6 +37,12 @@ hypothesis.settings.load_profile('tests')
 
 # Of a process, which Linux lets have 65,530; a large program takes some fifty.
 _MAX_MEMORY_MAPS = 20_000
+
+
+def pytest_collection_modifyitems(items):
+  """Long files first, which wait for processes: no worker is left with them."""
+  launch = pathlib.Path(__file__).parent / 'launch'
+  items.sort(key=lambda item: not item.path.is_relative_to(launch))
 
 
 def pytest_collection_finish():

@@ -21,6 +21,8 @@ import orbax.checkpoint as ocp
 from experiments.engine import devices, errors, files, json_reading, progress
 
 _MAX_TO_KEEP = 3
+# Seconds in which the threads of what failed may still print tracebacks.
+_LAST_WORDS_S = 3.0
 # How Orbax marks a folder that it is still writing.
 _UNFINISHED = '.orbax-checkpoint-tmp'
 # How a checkpoint's list is called, behind its step.
@@ -285,7 +287,7 @@ def _errors_once():
     except Exception:
       # Nor what asyncio says of them when it throws them away.
       logging.getLogger('asyncio').setLevel(logging.CRITICAL)
-      time.sleep(3.0)
+      time.sleep(_LAST_WORDS_S)
       raise
     else:
       printed.seek(0)

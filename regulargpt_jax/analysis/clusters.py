@@ -55,20 +55,33 @@ def find(points_NxD: np.ndarray, max_clusters: int) -> Clusters:
   distances = np.maximum(distances, _RESOLUTION * distances[0])
   numbers = range(2, min(max_clusters, len(points_NxD) - 1) + 1)
   gaps = {k: float(distances[k - 2] / distances[k - 1]) for k in numbers}
-  cuts_NxK = hierarchy.cut_tree(tree, numbers)
+  cuts = {k: _cut(tree, k) for k in numbers}
   pairwise_NxN = metrics.pairwise_distances(points_NxD)
   silhouettes = {
     k: float(
       metrics.silhouette_score(pairwise_NxN, cut_N, metric='precomputed')
     )
-    for k, cut_N in zip(numbers, cuts_NxK.T, strict=True)
+    for k, cut_N in cuts.items()
   }
   best = max(gaps, key=gaps.get)
-  label_N = cuts_NxK[:, best - 2]
+  label_N = cuts[best]
   centers = [points_NxD[label_N == c].mean(0) for c in range(best)]
   # In the middle, on a logarithmic scale, of joining the last and not the next.
   radius = float(np.sqrt(distances[best - 2] * distances[best - 1]))
   return Clusters(np.stack(centers), radius, gaps[best], gaps, silhouettes)
+
+
+def _cut(tree: np.ndarray, number: int) -> np.ndarray:
+  """Returns each point's cluster where so many are left, [N].
+
+  As `hierarchy.cut_tree`, which takes time N^2: clusters are numbered by their
+  first points.
+  """
+  by_rank = tree.copy()
+  by_rank[:, 2] = np.arange(len(tree))  # Distances may be alike, ranks not.
+  label_N = hierarchy.fcluster(by_rank, len(tree) - number + 0.5, 'distance')
+  _, first, label_N = np.unique(label_N, return_index=True, return_inverse=True)
+  return first.argsort().argsort()[label_N]
 
 
 def nearest(centers_kxD: np.ndarray, points_NxD: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """The fast attentions against the T x T mask, at every dilation at once."""
 
 import functools
+import itertools
 from unittest import mock
 
 import jax
@@ -83,11 +84,21 @@ def _block_local_unshared(*inputs):
     return _block_local(*inputs)
 
 
-@pytest.mark.parametrize(
-  'fast', [_gathered, _block_local, _block_local_unshared]
-)
-@pytest.mark.parametrize('has_pad', [True, False])
-@pytest.mark.parametrize('shape', _SHAPES, ids=str)
+def _id(value):
+  return getattr(value, '__name__', str(value))
+
+
+def _cases():
+  """Yields each pair of an attention, a shape and pads; the rest is slow."""
+  all_fast = (_gathered, _block_local, _block_local_unshared)
+  for (i, fast), has_pad, (j, shape) in itertools.product(
+    enumerate(all_fast), (True, False), enumerate(_SHAPES)
+  ):
+    is_slow = (i + has_pad + j) % 2
+    yield pytest.param(fast, has_pad, shape, marks=[pytest.mark.slow] * is_slow)
+
+
+@pytest.mark.parametrize(('fast', 'has_pad', 'shape'), _cases(), ids=_id)
 def test_fast_attention_equals_the_mask(fast, has_pad, shape):
   length, chunk_size = shape
   q, k, v, k_pad, v_pad, bias, visible = _inputs(length, chunk_size)

@@ -15,10 +15,10 @@ from tests.regulargpt_jax import numpy_oracle
 
 # Preset, chunk size, thickness, longest string, symbols, extra levels.
 _SHAPES = [
-  ('benchmark', 2, 1, 17, 2, 0),
+  ('benchmark', 2, 1, 9, 2, 0),
   ('benchmark', 2, 3, 4, 2, 0),
   ('benchmark', 3, 2, 10, 4, 0),
-  ('benchmark', 17, 2, 20, 3, 1),
+  ('benchmark', 17, 1, 20, 3, 1),
   ('language', 2, 1, 5, 5, 1),
   ('language', 18, 2, 20, 7, 0),
 ]

@@ -9,6 +9,7 @@ import pytest
 from experiments import analysis
 from experiments.analysis import extraction, outputs, subject
 from experiments.engine import estimates
+from experiments.engine import workdir as workdir_lib
 from experiments.formal import compiled, config, run
 from regulargpt_jax.analysis import extraction as extraction_lib
 from tasks.automata import fields, reading
@@ -327,16 +328,16 @@ def test_attention_needs_one_block_a_level(regex):
     ({'task': 'reverse_string'}, 'a single output'),
   ],
 )
-def test_other_models_are_refused(fields, message, folder):
-  workdir = folder / message.replace(' ', '_')
+def test_other_models_are_refused(fields, message, tmp_path):
+  """Before their parameters are read, so none are here."""
   fields = {
     **fields,
     'architecture_params': {'hidden_size': 4} if 'rnn' in str(fields) else {},
   }
   experiment = config.Experiment(**_TINY, **fields)
-  run.train_and_evaluate(experiment, str(workdir))
+  workdir_lib.claim(experiment, str(tmp_path))
   with pytest.raises(ValueError, match=message):
-    analysis.analyze(str(workdir), 'clusters', None, **_SIZES)
+    analysis.analyze(str(tmp_path), 'clusters', None, **_SIZES)
 
 
 @pytest.mark.slow

@@ -7,6 +7,11 @@ import pytest
 from experiments.engine import checkpoints
 
 
+@pytest.fixture(autouse=True)
+def _do_not_wait(monkeypatch):
+  monkeypatch.setattr(checkpoints, '_LAST_WORDS_S', 0.0)
+
+
 def _saved(folder, state):
   kept = checkpoints.Checkpoints(folder)
   kept.save(1, state)

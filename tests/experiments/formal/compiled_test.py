@@ -48,7 +48,8 @@ def test_every_regular_task_is_solved_exactly(name):
       np.testing.assert_array_equal(last, expected)
 
   assert_right((1, 2, 3, 10, 39, 255), 256, ['reduce'])
-  assert_right((1, 9, 16), 17, ['scan', 'reference'])
+  if name in ('parity_check', *BINARY):  # Tested with many automata elsewhere.
+    assert_right((1, 9, 16), 17, ['scan', 'reference'])
 
 
 _SMALL = {'max_range_test_length': 20, 'range_test_batch_size': 16}
