@@ -167,8 +167,10 @@ def grown(regions, chunks, products, w, early=None):
 
   Returns:
     The regions, and by what factor they would have to grow for each chunk and
-    each early state; it is done if no factor is above 1.
+    each early state; it is done if no factor is above 1. If it is never done,
+    those that came nearest.
   """
+  best = None
   for _ in range(_GROWING):
     seen, targets = images(regions, chunks, products, w), products
     if early is not None:
@@ -176,6 +178,8 @@ def grown(regions, chunks, products, w, early=None):
       seen = _joined(seen, ellipsoids.image(form, regions.at(start)))
       targets = np.concatenate([products, start])
     needed = ellipsoids.needed(seen, regions.at(targets))
+    if best is None or needed.max() < best[1].max():
+      best = regions, needed
     if needed.max() <= 1 or not needed.max() < _MAX_NEEDED:
       break
     made = []
@@ -184,7 +188,7 @@ def grown(regions, chunks, products, w, early=None):
       of_region = ellipsoids.Image(*(x[those] for x in seen))
       made.append(ellipsoids.enclosing(of_region, regions.at(i), _MARGIN))
     regions = ellipsoids.make(*map(np.stack, zip(*made, strict=True)))
-  return regions, needed
+  return best
 
 
 def nearest(regions: ellipsoids.Ellipsoids, center_NxD) -> np.ndarray:
