@@ -24,8 +24,6 @@ from regulargpt_jax.analysis import (
 
 # In place of a region's number: `pad`.
 PAD = -1
-# Entries of the largest array, about.
-_MAX_ENTRIES = 2**23
 NUM_SAMPLES = 48
 # Rounds of sampling, and of growing.
 _SETTLING, _GROWING = 5, 25
@@ -127,14 +125,9 @@ def _above(
 
 def _blocks(chunks_NxC: np.ndarray, w) -> Iterator[np.ndarray]:
   """Yields which chunks to bound at a time: with equally many pads."""
-  # Hidden units times symbols, most of which are hidden units' own.
-  kernel = w.block['ffn_in']['kernel']
-  size = max(1, _MAX_ENTRIES // (2 * kernel.shape[1] * sum(kernel.shape)))
   num_pads = (chunks_NxC == PAD).sum(1)
   for pads in np.unique(num_pads):
-    those = np.flatnonzero(num_pads == pads)
-    for i in range(0, len(those), size):
-      yield those[i : i + size]
+    yield from level_map.blocks(np.flatnonzero(num_pads == pads), w)
 
 
 def images(regions, chunks_NxC, products_N, w) -> ellipsoids.Image:
