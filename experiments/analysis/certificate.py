@@ -256,6 +256,7 @@ def _picture(
       title=f'region {region}, and what the {len(centers)} chunks that\n'
       'it has to hold become (thin)',
       xlabel='first component',
+      aspect='auto',  # Ellipses may be very long.
     )
   _draw_products(figure, of_products, found)
   return figure, arrays

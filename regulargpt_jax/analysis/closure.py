@@ -160,15 +160,22 @@ def close(
       regions_lib.around(samples), chunks, products, w
     )
     if needed.max() <= 1:
-      result = _closed(regions, chunks, products, needed, w, symbols_V)
+      result = _closed(
+        regions, chunks, products, needed, w, symbols_V, config.min_levels
+      )
       if isinstance(result, Closed):
         return result
-      *_, form = strings.levels(w, symbols_V, _MAX_STRINGS)
+      forms = list(strings.levels(w, symbols_V, _MAX_STRINGS))
+      if not forms:
+        return result
+      form = forms[-1]
       early = form, regions_lib.nearest(regions, form.center)
       regions, needed = regions_lib.grown(regions, chunks, products, w, early)
       if needed.max() <= 1:
         needed = needed[: len(chunks)]
-        return _closed(regions, chunks, products, needed, w, symbols_V)
+        return _closed(
+          regions, chunks, products, needed, w, symbols_V, config.min_levels
+        )
     worst = needed[: len(chunks)].argmax()
     leak = Leak(
       f'What the level makes of regions {_named(chunks[worst])} is not in'
@@ -190,7 +197,9 @@ def _named(chunk: np.ndarray) -> str:
   return ', '.join('pad' if i == regions_lib.PAD else str(i) for i in chunk)
 
 
-def _closed(regions, chunks, products, needed, w, symbols_V) -> Closed | Leak:
+def _closed(
+  regions, chunks, products, needed, w, symbols_V, min_levels
+) -> Closed | Leak:
   """Proves the rest: where strings begin, and what is answered.
 
   `needed`, of all chunks, is at most 1.
@@ -225,9 +234,10 @@ def _closed(regions, chunks, products, needed, w, symbols_V) -> Closed | Leak:
         regions.shape,
       )
     answer_N, margin_N = answers(form, w)
-    is_answer = np.arange(len(answer_N)) + 1 >= chunk_table.num_strings(
-      len(symbols_V), length
-    ) * (level > 1)
+    # No string is answered sooner than its length asks for.
+    shortest = chunk_table.num_strings(len(symbols_V), length)
+    first = 0 if level <= min_levels else shortest - 1
+    is_answer = np.arange(len(answer_N)) >= first
     margin = min(margin, margin_N[is_answer].min())
     if not margin > 0:
       return Leak(

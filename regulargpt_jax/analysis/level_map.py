@@ -4,6 +4,7 @@ Letters: N regions at a time, C chunk size, D width, H heads, d head size, U
 hidden units.
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import chex
@@ -14,6 +15,8 @@ from regulargpt_jax.analysis import bounds, nonlinear
 
 # Of flax.linen.LayerNorm, as `transformer.Block` sets it.
 _EPSILON = 1e-5
+# Entries of the largest array, about.
+_MAX_ENTRIES = 2**23
 
 
 class Weights(NamedTuple):
@@ -185,3 +188,12 @@ def level(children: list[bounds.Form], w: Weights) -> bounds.Form:
   h = bounds.tracked(h)
   ffn = dense(nonlinear.relu(dense(h, 'ffn_in')), 'ffn_out')
   return norm(bounds.added(ffn, h, 1.0, unit), 'ffn_norm')
+
+
+def blocks(items_N: np.ndarray, w: Weights) -> Iterator[np.ndarray]:
+  """Yields as many items at a time as `level` has room for."""
+  # Hidden units times symbols, most of which are hidden units' own.
+  kernel = w.block['ffn_in']['kernel']
+  size = max(1, _MAX_ENTRIES // (2 * kernel.shape[1] * sum(kernel.shape)))
+  for i in range(0, len(items_N), size):
+    yield items_N[i : i + size]

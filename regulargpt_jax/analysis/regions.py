@@ -24,8 +24,6 @@ from regulargpt_jax.analysis import (
 
 # In place of a region's number: `pad`.
 PAD = -1
-# Entries of the largest array, about.
-_MAX_ENTRIES = 2**23
 NUM_SAMPLES = 48
 # Rounds of sampling, and of growing.
 _SETTLING, _GROWING = 5, 25
@@ -127,14 +125,9 @@ def _above(
 
 def _blocks(chunks_NxC: np.ndarray, w) -> Iterator[np.ndarray]:
   """Yields which chunks to bound at a time: with equally many pads."""
-  # Hidden units times symbols, most of which are hidden units' own.
-  kernel = w.block['ffn_in']['kernel']
-  size = max(1, _MAX_ENTRIES // (2 * kernel.shape[1] * sum(kernel.shape)))
   num_pads = (chunks_NxC == PAD).sum(1)
   for pads in np.unique(num_pads):
-    those = np.flatnonzero(num_pads == pads)
-    for i in range(0, len(those), size):
-      yield those[i : i + size]
+    yield from level_map.blocks(np.flatnonzero(num_pads == pads), w)
 
 
 def images(regions, chunks_NxC, products_N, w) -> ellipsoids.Image:
@@ -167,8 +160,10 @@ def grown(regions, chunks, products, w, early=None):
 
   Returns:
     The regions, and by what factor they would have to grow for each chunk and
-    each early state; it is done if no factor is above 1.
+    each early state; it is done if no factor is above 1. If it is never done,
+    those that came nearest.
   """
+  best = None
   for _ in range(_GROWING):
     seen, targets = images(regions, chunks, products, w), products
     if early is not None:
@@ -176,6 +171,8 @@ def grown(regions, chunks, products, w, early=None):
       seen = _joined(seen, ellipsoids.image(form, regions.at(start)))
       targets = np.concatenate([products, start])
     needed = ellipsoids.needed(seen, regions.at(targets))
+    if best is None or needed.max() < best[1].max():
+      best = regions, needed
     if needed.max() <= 1 or not needed.max() < _MAX_NEEDED:
       break
     made = []
@@ -184,7 +181,7 @@ def grown(regions, chunks, products, w, early=None):
       of_region = ellipsoids.Image(*(x[those] for x in seen))
       made.append(ellipsoids.enclosing(of_region, regions.at(i), _MARGIN))
     regions = ellipsoids.make(*map(np.stack, zip(*made, strict=True)))
-  return regions, needed
+  return best
 
 
 def nearest(regions: ellipsoids.Ellipsoids, center_NxD) -> np.ndarray:

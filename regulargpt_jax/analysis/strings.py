@@ -26,12 +26,12 @@ def _boxes(
 def levels(
   w: level_map.Weights, symbols_V: np.ndarray, max_strings: int
 ) -> Iterator[bounds.Form]:
-  """Yields the states after level 1, 2, ... of all strings that have one.
+  """Yields boxes that hold the states after level 1, 2, ... of all strings.
 
   After level l these are the strings of 1 to C^l symbols, in the order of
-  `chunk_table`. Proof: by induction. The state of a string is in the box around
-  the center of its form, with the form's radius; children of a chunk are boxes,
-  with symbols of their own, and `level_map.level` bounds what it makes of them.
+  `chunk_table`. Proof: by induction. Children of a chunk are in boxes, with
+  symbols of their own, `level_map.level` bounds what it makes of them, and a
+  form lies in the box around its center with its radius.
 
   Args:
     w: Of the model.
@@ -46,14 +46,18 @@ def levels(
     chunk_table.num_strings(num_symbols, length * chunk_size) <= max_strings
   ):
     parts_NxC = chunk_table.split(num_symbols, length, chunk_size)[1:]
-    form = level_map.level(
-      [
-        _boxes(center[part], radius[part], slot, chunk_size)
-        for slot, part in enumerate(parts_NxC.T)
-      ],
-      w,
-    )
-    yield form
-    center = np.concatenate([w.pad[None], form.center])
-    radius = np.concatenate([0 * w.pad[None], bounds.radius(form)])
+    boxes = []
+    for part_NxC in level_map.blocks(parts_NxC, w):
+      form = level_map.level(
+        [
+          _boxes(center[part], radius[part], slot, chunk_size)
+          for slot, part in enumerate(part_NxC.T)
+        ],
+        w,
+      )
+      boxes.append((form.center, bounds.radius(form)))
+    centers, radii = map(np.concatenate, zip(*boxes, strict=True))
+    yield bounds.Form(centers, np.zeros((*centers.shape, 0)), radii, 1, 0)
+    center = np.concatenate([w.pad[None], centers])
+    radius = np.concatenate([0 * w.pad[None], radii])
     length *= chunk_size
