@@ -88,7 +88,7 @@ def main() -> None:
     _PART.value,
     _TIME_BUDGET_S.value,
     # Flags are all of a sweep; a file has it whole.
-    whole=preset if _CELLS.value else None,
+    preset if _CELLS.value else None,
   )
 
 

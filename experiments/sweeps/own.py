@@ -188,7 +188,9 @@ def _read(path: str, change=lambda fields: fields) -> presets.Preset:
     contents = json_reading.read(path)
     return _to_preset(contents, change)
   except (OSError, ValueError) as error:
-    reason = getattr(error, 'strerror', None) or errors.first_line(error)
+    reason = error
+    if isinstance(error, OSError):  # Those of buckets say more themselves.
+      reason = error.strerror or errors.first_line(error)
     raise ValueError(f'Cannot read the cells of {path}: {reason}') from error
 
 
