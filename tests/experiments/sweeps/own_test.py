@@ -161,6 +161,7 @@ def test_a_file_runs_no_module_that_is_not_named_again(tmp_path):
 @pytest.mark.parametrize(
   ('values', 'name'),
   [
+    ({'architecture': 'rnn', 'architecture_params': {}}, 'parity_check/rnn'),
     ({'regex': '(01)*', 'architecture': 'rnn'}, 'regex/rnn'),
     ({'chunk_size': 3}, 'parity_check/regular_gpt'),
     (
@@ -168,7 +169,6 @@ def test_a_file_runs_no_module_that_is_not_named_again(tmp_path):
       'my.task/my.model',
     ),
     ({'task_module': 'm', 'task': 'T', 'seed': None}, 'm/regular_gpt'),
-    ({'architecture': 'rnn', 'architecture_params': {}}, 'parity_check/rnn'),
   ],
 )
 def test_flags_are_a_sweep_of_one_cell(values, name):
