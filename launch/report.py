@@ -24,17 +24,17 @@ _OUTPUT_DIR = flags.DEFINE_string(
   'Folder for the report; by default the workdir. With --results and without'
   ' this flag, the report is only printed.',
 )
-_README = flags.DEFINE_string(
-  'readme',
+_PAGE = flags.DEFINE_string(
+  'page',
   None,
-  'File in which to renew the table between the two results markers.',
+  'File of Markdown in which to renew what is between the two results markers.',
 )
 
 
 def main() -> None:
   """Reports."""
   sweep_report.report(
-    _WORKDIR.value, _RESULTS.value, _OUTPUT_DIR.value, _README.value
+    _WORKDIR.value, _RESULTS.value, _OUTPUT_DIR.value, _PAGE.value
   )
 
 

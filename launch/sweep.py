@@ -87,6 +87,8 @@ def main() -> None:
     _RESULTS.value,
     _PART.value,
     _TIME_BUDGET_S.value,
+    # Flags are all of a sweep; a file has it whole.
+    preset if _CELLS.value else None,
   )
 
 

@@ -97,8 +97,7 @@ class BaseExperiment:
 
   def replaced(self, **fields: Any) -> Self:
     """Returns the experiment with some fields replaced, where not None."""
-    given = {k: v for k, v in fields.items() if v is not None}
-    return dataclasses.replace(self, **given)
+    return dataclasses.replace(self, **options.given(fields))
 
 
 def differences(

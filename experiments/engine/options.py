@@ -1,5 +1,6 @@
 """Fields of an experiment, checked, that a launcher turns into flags."""
 
+from collections.abc import Mapping
 import dataclasses
 import reprlib
 from typing import Any
@@ -43,6 +44,11 @@ def with_default(
   """
   metadata = dict(base.__dataclass_fields__[name].metadata)
   return option(default, help_text or metadata.pop('help'), **metadata)
+
+
+def given(values: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns the fields that are given: None stands for what is not."""
+  return {name: value for name, value in values.items() if value is not None}
 
 
 def check(experiment: Any) -> None:

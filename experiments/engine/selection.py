@@ -1,4 +1,4 @@
-"""Which part of a preset a user asks for, and where it goes by default."""
+"""Which part of a sweep a user asks for, and where it goes by default."""
 
 from collections.abc import Mapping, Sequence
 import os
@@ -23,12 +23,12 @@ def check_lists(**given: Sequence[Any] | None) -> None:
 def chosen(
   kind: str, wanted: Sequence[str] | None, known: Mapping[str, Any]
 ) -> dict[str, Any]:
-  """Returns what a preset has by some names; by default all.
+  """Returns what a sweep has by some names; by default all.
 
   Args:
     kind: What they name, as 'task'.
     wanted: The names.
-    known: What the preset has.
+    known: What the sweep has.
 
   Raises:
     ValueError: If a name is unknown.
@@ -36,7 +36,7 @@ def chosen(
   for name in wanted or ():
     if name not in known:
       raise ValueError(
-        f'The preset has no {kind} {name!r}; it has {", ".join(known)}.'
+        f'The sweep has no {kind} {name!r}; it has {", ".join(known)}.'
       )
   return {name: known[name] for name in wanted or known}
 

@@ -4,12 +4,21 @@ import os
 from typing import Any
 
 from experiments.engine import json_reading, progress, results
-from tasks.automata import fields, reading, regex, writing
+from tasks.automata import completion, fields, reading, regex, writing
 
 
 def read(path: str | os.PathLike) -> reading.Automaton:
   """See `tasks.automata.reading.read`; its JSON is as strict as all of ours."""
   return reading.read(path, json_reading.parse)
+
+
+def complete(automaton: dict[str, Any]) -> reading.Automaton:
+  """Returns what `read` would of a file that holds this JSON object.
+
+  Raises:
+    ValueError: If it is no automaton.
+  """
+  return reading.Automaton(*completion.complete(fields.describe(automaton)))
 
 
 def read_folder(folder: str) -> dict[str, dict[str, Any]]:
@@ -23,7 +32,9 @@ def read_folder(folder: str) -> dict[str, dict[str, Any]]:
   try:
     names = sorted(os.listdir(folder))
   except OSError as error:
-    raise ValueError(f'Cannot read {folder}: {error.strerror}.') from error
+    raise ValueError(
+      f'Cannot read {folder}: {error.strerror or error}.'
+    ) from error
   found = {}
   for name in names:
     stem, ending = os.path.splitext(name)

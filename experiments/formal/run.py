@@ -100,10 +100,17 @@ def check_module(
     return
   if not named:
     raise ValueError(f'{workdir} has no {flag}, so leave out {given!r}.')
-  found = ascii(named)
   raise ValueError(
-    f'The {kind} of {workdir} is in a module, which would run: to trust it,'
-    f' give --{flag}={shlex.quote(found[1:-1])} (in Python, {flag}={found}).'
+    f'The {kind} of {workdir} is in a module, {to_trust(flag, named)}.'
+  )
+
+
+def to_trust(flag: str, module: str) -> str:
+  """Returns what errors say of a module that a file names and nobody else."""
+  found = ascii(module)
+  return (
+    f'which would run: to trust it, give --{flag}={shlex.quote(found[1:-1])}'
+    f' (in Python, {flag}={found})'
   )
 
 

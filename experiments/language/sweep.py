@@ -12,6 +12,7 @@ from experiments.engine import (
   files,
   locks,
   loop,
+  options,
   parameters,
   progress,
   selection,
@@ -66,7 +67,7 @@ def sweep(
   told = (name, workdir, folder, models, seeds, training_time_s, report_only)
   told += (batch_tokens,)
   devices.check_alike(repr((told, overrides)))
-  overrides = {k: v for k, v in overrides.items() if v is not None}
+  overrides = options.given(overrides)
   wanted = [
     (seed, model)
     for seed in seeds or preset.seeds

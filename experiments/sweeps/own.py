@@ -16,19 +16,27 @@ results, so that a report knows what is missing.
 
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
+import json
 import os
 import re
 import reprlib
-import shlex
 from typing import Any
 
-from experiments.engine import files, json_reading, progress, results
-from experiments.formal import automata, strings
+from experiments.engine import (
+  errors,
+  files,
+  json_reading,
+  options,
+  parameters,
+  progress,
+  results,
+  selection,
+)
+from experiments.formal import automata, run, strings
 from experiments.formal import config as config_lib
 from experiments.sweeps import presets
+from experiments.sweeps import results as results_lib
 
-# Of a sweep, in the folder of its results.
-FILE = 'cells.json'
 # A sweep's name, if no file gives it one.
 NAME = 'own'
 LEARNING_RATES = [config_lib.Experiment.learning_rate]
@@ -45,14 +53,11 @@ _LISTED = {
   'seed': 'seeds',
   'model_init_seed': 'seeds',
 }
+_IN_FILES = ('automaton', 'strings', 'test_strings')
 MODULES = ('task_module', 'model_module')
+_MODEL_FIELDS = ('architecture', 'architecture_params', 'model_module')
 # Which language, which model: cells differ in these.
-OF_CELLS = (
-  *config_lib.TASK_FIELDS,
-  'architecture',
-  'architecture_params',
-  'model_module',
-)
+OF_CELLS = (*config_lib.TASK_FIELDS, *_MODEL_FIELDS)
 # Flags of a sweep. The block of RegularGPT is called as the sweep's preset.
 FLAGS = tuple(name for name in _FIELDS if name not in (*_LISTED, 'preset'))
 
@@ -75,7 +80,7 @@ def chosen(
   Raises:
     ValueError: If both are given, or the sweep is impossible.
   """
-  fields = {name: value for name, value in values.items() if value is not None}
+  fields = options.given(values)
   if preset and cells:
     raise ValueError('Give one of --preset and --cells.')
   if preset:
@@ -100,15 +105,19 @@ def of_flags(values: Mapping[str, Any]) -> presets.Preset:
     values: Fields of `Experiment` that are given.
   """
   experiment = config_lib.Experiment(**values)
-  of_task = {name: values[name] for name in OF_CELLS if name in values}
+  of_task, of_model = (
+    {name: values[name] for name in names if name in values}
+    for names in (config_lib.TASK_FIELDS, _MODEL_FIELDS)
+  )
   # A regex or a path makes no good name of a folder.
   brought = [n for n in ('strings', 'regex', 'automaton') if n in values]
   task = brought[0] if brought else config_lib.task_title(experiment)
   if not brought and not experiment.task_module:
     of_task['task'] = experiment.task
-  of_model = {'architecture': experiment.architecture}
+  if not experiment.model_module:
+    of_model['architecture'] = experiment.architecture
   return presets.Preset(
-    base={k: v for k, v in values.items() if k not in of_task},
+    base={k: v for k, v in values.items() if k not in OF_CELLS},
     tasks={task: of_task},
     models={config_lib.model_title(experiment): of_model},
     learning_rates=LEARNING_RATES,
@@ -140,21 +149,20 @@ def read(path: str, modules: Mapping[str, Iterable[str]]) -> presets.Preset:
   }
   given = {(field, name) for field in MODULES for name in modules[field]}
   for field, name in sorted(named - given):
-    raise ValueError(
-      f'{path} names a module, which would run: to trust it, give'
-      f' --{field}={shlex.quote(name)}.'
-    )
+    raise ValueError(f'{path} names a module, {run.to_trust(field, name)}.')
   for field, name in sorted(given - named):
     raise ValueError(f'{path} names no {field} {name!r}, so leave it out.')
   return preset
 
 
 def _with_files(fields: dict[str, Any]) -> dict[str, Any]:
-  """Reads the automaton and the strings of a cell, where these are paths."""
+  """Reads what is a path; completes the automaton."""
   read = dict(fields)
-  if isinstance(fields.get('automaton'), str):
-    read['automaton'], notes = automata.read(fields['automaton'])
-    for note in notes:
+  if automaton := fields.get('automaton'):
+    is_path = isinstance(automaton, str)
+    found = (automata.read if is_path else automata.complete)(automaton)
+    read['automaton'] = found.fields
+    for note in found.notes:
       progress.say(note)
   if isinstance(fields.get('strings'), str):
     read['strings'] = strings.describe(fields['strings'])
@@ -180,7 +188,9 @@ def _read(path: str, change=lambda fields: fields) -> presets.Preset:
     contents = json_reading.read(path)
     return _to_preset(contents, change)
   except (OSError, ValueError) as error:
-    reason = error.strerror if isinstance(error, OSError) else error
+    reason = error
+    if isinstance(error, OSError):  # Those of buckets say more themselves.
+      reason = error.strerror or errors.first_line(error)
     raise ValueError(f'Cannot read the cells of {path}: {reason}') from error
 
 
@@ -201,12 +211,20 @@ def _to_preset(contents: Any, change) -> presets.Preset:
 
   def fields_of(where, fields):
     _check_object(where, fields, sorted({*_FIELDS} - _LISTED.keys()))
-    return change(fields)
+    with presets.blamed(where):
+      for name, value in fields.items():
+        kind = _FIELDS[name].type
+        # The path of what is in a file of its own.
+        if not (name in _IN_FILES and isinstance(value, str)):
+          parameters.check_type(name, value, kind)
+      return change(fields)
 
   tests = contents.get('tests', {})
   _check_object('tests', tests, tuple(contents['tasks']))
   for task, of_task in tests.items():
     _check_object(f'tests of {task}', of_task)
+    if not of_task:
+      raise ValueError(f'tests of {task} must not be empty.')
     for test, params in of_task.items():
       _check_object(f'the test {test!r} of {task}', params)
   about = contents.get('about', '')
@@ -221,8 +239,8 @@ def _to_preset(contents: Any, change) -> presets.Preset:
       }
       for name in ('tasks', 'models')
     },
-    learning_rates=_numbers(contents, 'learning_rates', LEARNING_RATES),
-    seeds=_numbers(contents, 'seeds', SEEDS),
+    learning_rates=_numbers(contents, 'learning_rates', LEARNING_RATES, float),
+    seeds=_numbers(contents, 'seeds', SEEDS, int),
     tests=tests,
     about=about,
   )
@@ -250,13 +268,11 @@ def _check_object(
 
 
 def _numbers(
-  contents: Mapping[str, Any], name: str, default: Sequence[float]
+  contents: Mapping[str, Any], name: str, default: Sequence[float], kind: type
 ) -> Sequence[float]:
   numbers = contents.get(name, default)
-  if not isinstance(numbers, (list, tuple)) or not numbers:
-    raise ValueError(f'{name} must be a list of numbers.')
-  if len({*map(str, numbers)}) < len(numbers):
-    raise ValueError(f'{name} must differ, got {reprlib.repr(numbers)}.')
+  parameters.check_type(name, numbers, list[kind])
+  selection.check_lists(**{name: numbers})
   return numbers
 
 
@@ -267,33 +283,55 @@ def name_of(path: str) -> str:
     ValueError: If that cannot be one.
   """
   name = os.path.basename(path).removesuffix('.json')
-  if not _NAME.fullmatch(name) or name in presets.PRESETS:
+  others = (*presets.PRESETS, results_lib.LANGUAGE, NAME)
+  if not _NAME.fullmatch(name) or name in others:
     raise ValueError(
       f'The file {path} gives the sweep its name, which must be of letters,'
-      ' digits and _ . , = + - and none of a preset'
-      f' ({", ".join(presets.PRESETS)}).'
+      f' digits and _ . , = + - and none of {", ".join(others)}.'
     )
   return name
 
 
 def keep(name: str, preset: presets.Preset, results_dir: str) -> None:
-  """Writes a sweep beside its results, with what was there of the same name.
+  """Writes what a sweep is beside its results.
+
+  A sweep may grow by tasks and models, but not become another: what was
+  measured would then be reported as what it is not.
+
+  Args:
+    name: Its name.
+    preset: The whole of it, of which only a part may be measured now.
+    results_dir: The folder of results.
 
   Raises:
-    ValueError: If what was there cannot be read.
+    ValueError: If what is there cannot be read, or is another sweep.
     OSError: If it cannot be written.
   """
-  path = os.path.join(results_dir, name, FILE)
-  if files.exists(path):
-    found = _read(path)
-    preset = dataclasses.replace(
-      preset,
-      tasks={**found.tasks, **preset.tasks},
-      models={**found.models, **preset.models},
-      tests={**found.tests, **preset.tests},
-    )
-  contents = dataclasses.asdict(preset)
+  path = os.path.join(results_dir, name, results_lib.DEFINITION)
+  contents = json.loads(json.dumps(dataclasses.asdict(preset)))
   del contents['paper']
+  if files.exists(path):
+    found = json.loads(json.dumps(dataclasses.asdict(_read(path))))
+    differing = [
+      kind
+      for kind in ('base', 'learning_rates', 'seeds')
+      if contents[kind] != found[kind]
+    ]
+    # Tests first: they are of the tasks that are in both.
+    for kind in ('tests', 'tasks', 'models'):
+      of_what = 'models' if kind == 'models' else 'tasks'
+      differing += [
+        f'{kind}, {key}'
+        for key in found[of_what].keys() & contents[of_what].keys()
+        if contents[kind].get(key) != found[kind].get(key)
+      ]
+      contents[kind] = {**found[kind], **contents[kind]}
+    if differing:
+      raise ValueError(
+        f'{path} is of another sweep of this name, with other'
+        f' {"; ".join(sorted(differing))}. Choose another folder, or other'
+        ' names.'
+      )
   results.save_json(path, contents)
 
 
@@ -306,7 +344,7 @@ def kept(results_dir: str) -> dict[str, presets.Preset]:
   found = {}
   for path in files.below(results_dir):
     name, _, rest = path.partition(os.sep)
-    if rest != FILE:
+    if rest != results_lib.DEFINITION:
       continue
     if name in presets.PRESETS:
       raise ValueError(

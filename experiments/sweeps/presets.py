@@ -4,15 +4,19 @@ A preset is a grid of tasks and models. A cell of it is one task and one model,
 trained at each learning rate with each seed; `cells` spells them out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+import contextlib
 import dataclasses
 import itertools
+import reprlib
 from typing import Any
 
-from experiments.formal import automata
+from experiments.formal import automata, registries
 from experiments.formal import config as config_lib
 
 Fields = Mapping[str, Any]
+# Fields that bring a language, in place of `task`.
+_SOURCES = ('regex', 'automaton', 'strings')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,23 +85,37 @@ def cells(preset: Preset) -> list[Cell]:
   found = []
   for task, task_fields in preset.tasks.items():
     for model, model_fields in preset.models.items():
-      names = _names(task, model, preset.base, task_fields, model_fields)
-      fields = {**names, **preset.base, **task_fields, **model_fields}
-      # All are made, so that a bad seed or rate fails now.
-      experiment, *_ = (
-        config_lib.Experiment(
-          **{
-            **fields,
-            'learning_rate': learning_rate,
-            'seed': seed,
-            'model_init_seed': seed,
-          }
+      with blamed(f'{task}/{model}'):
+        names = _names(task, model, preset.base, task_fields, model_fields)
+        fields = {**names, **preset.base, **task_fields, **model_fields}
+        # All are made, so that a bad seed or rate fails now.
+        experiment, *_ = (
+          config_lib.Experiment(
+            **{
+              **fields,
+              'learning_rate': learning_rate,
+              'seed': seed,
+              'model_init_seed': seed,
+            }
+          )
+          for learning_rate, seed in runs
         )
-        for learning_rate, seed in runs
-      )
       tests = preset.tests.get(task, {'': experiment.task_params})
       found.append(Cell(task, model, experiment, runs, tests))
   return found
+
+
+@contextlib.contextmanager
+def blamed(where: str) -> Iterator[None]:
+  """Says of what is impossible in a cell in which one.
+
+  Raises:
+    ValueError: If what is done within does; with the cell's name before it.
+  """
+  try:
+    yield
+  except ValueError as error:
+    raise ValueError(f'{where}: {error}') from error
 
 
 def with_tasks(preset: Preset, folder: str | None) -> Preset:
@@ -129,16 +147,34 @@ def _names(
 
   The name of a task is one of ours, or one in a module that all cells share; so
   is that of a model.
+
+  Raises:
+    ValueError: If a name is that of another task or model of ours.
   """
   names = {}
-  if not (
-    {'regex', 'automaton', 'strings'} & {*base, *task_fields}
-    or 'task_module' in task_fields
-  ):
+  sources = [name for name in _SOURCES if {**base, **task_fields}.get(name)]
+  if not (sources or task_fields.get('task_module')):
     names['task'] = task
-  if 'model_module' not in model_fields:
+  if not model_fields.get('model_module'):
     names['architecture'] = model
+  # A cell's own fields may say what they like, but not those of all cells.
+  if not {'architecture', 'model_module'} & {*model_fields}:
+    meant = base.get('architecture', model)
+    _check_name('model', model, meant, registries.MODEL_BUILDERS)
+  if not {'task', 'task_module', *_SOURCES} & {*task_fields}:
+    meant = base[sources[0]] if sources else base.get('task', task)
+    _check_name('task', task, meant, registries.TASK_BUILDERS)
   return names
+
+
+def _check_name(
+  kind: str, name: str, meant: Any, known: Mapping[str, Any]
+) -> None:
+  if name in known and meant != name:
+    raise ValueError(
+      f'it is called as our {kind} {name}, but base says'
+      f' {reprlib.repr(meant)}: give one of them alone.'
+    )
 
 
 # Chi et al. (2023), appendix A; the number of test strings is ours.

@@ -11,10 +11,10 @@ from experiments.sweeps import (
   mlregtest,
   numbers,
   own,
-  page,
   results,
   tables,
 )
+from experiments.sweeps import page as page_lib
 
 NAME = 'report'
 
@@ -27,7 +27,7 @@ def report(
   workdir: str | None,
   results_folder: str | None,
   output_dir: str | None,
-  readme: str | None,
+  page: str | None,
 ) -> None:
   """Prints the report of a folder of results, and writes what is asked for.
 
@@ -37,7 +37,7 @@ def report(
     results_folder: The results themselves, in place of `workdir`.
     output_dir: Where to write `report.md`, `.csv` and `.html`; made if it does
       not exist. By default the workdir; without one, nowhere.
-    readme: File in which to renew the table between the two markers.
+    page: File of Markdown in which to renew the table between the two markers.
 
   Raises:
     ValueError: If not exactly one folder is given, one of its results is
@@ -59,15 +59,15 @@ def report(
     (r for r in measured if r.preset != mlregtest.PRESET), own.kept(folder)
   )
   text = markdown(found, of_languages)
-  if readme:
-    _renew(readme, text)
+  if page:
+    _renew(page, text)
   output_dir = output_dir or workdir
   if output_dir:
     files.make_folder(output_dir)
     contents = {
       'md': f'# Report\n\n{text}',
       'csv': tables.comma_separated(found),
-      'html': page.page(found, of_languages),
+      'html': page_lib.page(found, of_languages),
     }
     for extension, content in contents.items():
       path = os.path.join(output_dir, f'{NAME}.{extension}')
@@ -80,15 +80,15 @@ def report(
     print(f'page: {os.path.join(output_dir, NAME)}.html')
 
 
-def _renew(readme: str, text: str) -> None:
+def _renew(page: str, text: str) -> None:
   """Replaces what is between a file's markers."""
-  before, begin, rest = files.read(readme).decode().partition(BEGIN)
+  before, begin, rest = files.read(page).decode().partition(BEGIN)
   _, end, after = rest.partition(END)
   if not (begin and end):
     raise ValueError(
-      f'{readme} has no line {BEGIN!r} followed by a line {END!r}.'
+      f'{page} has no line {BEGIN!r} followed by a line {END!r}.'
     )
-  files.write_atomically(readme, f'{before}{begin}\n\n{text}\n{end}{after}')
+  files.write_atomically(page, f'{before}{begin}\n\n{text}\n{end}{after}')
 
 
 def markdown(
@@ -131,10 +131,10 @@ def _provenance(header: list[str], rows: list[list[str]]) -> list[str]:
   if len(rows) > 1 and not all(differ[2:]):
     alike = [False, False, *(not x for x in differ[2:])]
     lines.append(f'Every cell: {listed(rows[0], alike)}')
-  own = differ if len(rows) > 1 else [True] * len(header)
-  own[:2] = False, False
+  of_each = differ[2:] if len(rows) > 1 else [True] * len(header[2:])
+  of_each = [False, False, *of_each]
   lines += [
-    f'- {tables_lib.escaped(", ".join(row[:2]))}: {listed(row, own)}'
+    f'- {tables_lib.escaped(", ".join(row[:2]))}: {listed(row, of_each)}'
     for row in rows
   ]
   return [

@@ -19,7 +19,9 @@ from experiments.formal import config as config_lib
 from experiments.sweeps import presets
 
 # Folder in a folder of results that holds those of language models.
-_LANGUAGE = 'language'
+LANGUAGE = 'language'
+# What a user's sweep is, in the folder of its results: see `own.keep`.
+DEFINITION = 'cells.json'
 # Points of a training curve that are kept.
 _MAX_CURVE_POINTS = 100
 _DIGITS = 4
@@ -104,7 +106,7 @@ def make(
     chance=chance,
     accuracy={
       name: [
-        [None if np.isnan(x) else round(x, _DIGITS) for x in row]
+        [None if np.isnan(x) else _rounded(x) for x in row]
         for row in values.astype(float).tolist()
       ]
       for name, values in accuracy.items()
@@ -114,6 +116,12 @@ def make(
     date=datetime.date.today().isoformat(),
     environment=environment.current(),
   )
+
+
+def _rounded(accuracy: float) -> float:
+  """Returns an accuracy as it is stored: 1 only if all was right."""
+  at_most = 1 if accuracy == 1 else 1 - 10**-_DIGITS
+  return min(round(accuracy, _DIGITS), at_most)
 
 
 def stored(experiment: config_lib.Experiment) -> dict[str, Any]:
@@ -193,7 +201,7 @@ def _check(result: Result) -> None:
     kinds = (int, float) if kind is float else kind
     if not isinstance(getattr(result, field.name), kinds):
       raise ValueError(f'its {field.name} is not of type {kind.__name__}.')
-  config_lib.Experiment(**result.experiment)
+  experiment = config_lib.Experiment(**result.experiment)
   num_runs = len(result.runs)
   if not (num_runs and result.accuracy and result.training_length > 0):
     raise ValueError('it has no runs, accuracy or training length.')
@@ -217,6 +225,12 @@ def _check(result: Result) -> None:
     array = _array(f'accuracy {test!r}', values)
     if array.shape[:1] != (num_runs,) or array.ndim != 2 or not array.size:
       raise ValueError(f'its accuracy {test!r} is not of {num_runs} runs.')
+    # Files of strings may have no longer ones.
+    has_files = experiment.strings or experiment.test_strings
+    if not has_files and array.shape[1] <= result.training_length:
+      raise ValueError(
+        f'its accuracy {test!r} is of no length beyond training.'
+      )
     if not ((array >= 0) & (array <= 1) | np.isnan(array)).all():
       raise ValueError(f'its accuracy {test!r} leaves 0..1.')
   steps = result.curves['step']
@@ -237,7 +251,7 @@ def _array(name: str, rows: Any) -> np.ndarray:
   """Returns rows of numbers as an array; None, where there is none, is NaN."""
   for row in rows:
     for value in row:
-      if not (value is None or _is_number(value)):
+      if not (value is None or (_is_number(value) and value == value)):
         raise ValueError(f'its {name} has {reprlib.repr(value)}, no number.')
   return np.array(rows, float)
 
@@ -249,9 +263,9 @@ def load_all(folder: str) -> Iterator[Result]:
     ValueError: If a JSON file is no result, or that of another path's cell.
   """
   for name in files.below(folder):
-    of_language = name.startswith(_LANGUAGE + os.sep)
-    of_sweep = name.count(os.sep) == 1  # What it is: see `own.keep`.
-    if name.endswith('.json') and not (of_language or of_sweep):
+    of_language = name.startswith(LANGUAGE + os.sep)
+    is_sweep = os.path.basename(name) == DEFINITION and name.count(os.sep) < 2
+    if name.endswith('.json') and not (of_language or is_sweep):
       file = os.path.join(folder, name)
       result = load(file)
       place = os.path.join(result.preset, result.task, f'{result.model}.json')

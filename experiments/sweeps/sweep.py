@@ -6,7 +6,7 @@ import math
 import os
 import shlex
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from experiments.engine import (
   clock,
@@ -15,6 +15,7 @@ from experiments.engine import (
   locks,
   loop,
   metrics,
+  options,
   parameters,
   progress,
   selection,
@@ -26,10 +27,26 @@ from experiments.formal import (
   builders,
   evaluation,
   limits,
+  models,
   strings,
   training,
 )
+from experiments.formal import config as config_lib
 from experiments.sweeps import numbers, own, presets, results
+
+
+class _Made(NamedTuple):
+  """What a cell is made of.
+
+  Attributes:
+    task: What is learned.
+    model: What learns it.
+    tests: What is tested on, by the test's name: an experiment and its task.
+  """
+
+  task: Any
+  model: models.Model
+  tests: dict[str, tuple[config_lib.Experiment, Any]]
 
 
 def narrowed(
@@ -57,7 +74,7 @@ def narrowed(
   selection.check_lists(
     tasks=tasks, models=models, learning_rates=learning_rates, seeds=seeds
   )
-  fields = {name: value for name, value in fields.items() if value is not None}
+  fields = options.given(fields)
   for name in fields:
     of_cells = [
       key
@@ -71,10 +88,12 @@ def narrowed(
         f'--{name} belongs to the tasks and models of the sweep{which}; for'
         ' others, write a file for --cells.'
       )
+  tasks = selection.chosen('task', tasks, preset.tasks)
   return dataclasses.replace(
     preset,
     base={**preset.base, **fields},
-    tasks=selection.chosen('task', tasks, preset.tasks),
+    tasks=tasks,
+    tests={k: tests for k, tests in preset.tests.items() if k in tasks},
     models=selection.chosen('model', models, preset.models),
     learning_rates=learning_rates or preset.learning_rates,
     seeds=seeds or preset.seeds,
@@ -109,6 +128,7 @@ def sweep(
   results_dir: str | None = None,
   part: str = '1/1',
   time_budget_s: float = math.inf,
+  whole: presets.Preset | None = None,
 ) -> bool:
   """Measures the cells that have no result yet.
 
@@ -123,6 +143,8 @@ def sweep(
     part: Which share of the cells, as 1/1.
     time_budget_s: Seconds after which to stop training; what is trained by
       then is kept.
+    whole: What is kept beside the results of a user's sweep, of which `preset`
+      is a part; by default that is all.
 
   Returns:
     Whether all cells of the part have a result.
@@ -148,30 +170,14 @@ def sweep(
   if not cells:
     progress.say(f'Part {part} has no cell.')
     return True
-
-  def check():  # What is impossible fails now, or never.
-    for cell in cells:
-      steps = cell.experiment.training_steps
-      parameters.check_bounds('training_steps', steps, 1)
-      longest = builders.longest_trained(cell.experiment)
-      has_longer = cell.experiment.max_range_test_length > longest
-      if not (has_longer or cell.experiment.has_strings_alone):
-        raise ValueError(
-          f'{cell.name}: max_range_test_length'
-          f' ({cell.experiment.max_range_test_length}) must exceed the longest'
-          f' training string ({longest}): the score is of longer ones.'
-        )
-      task, model = builders.make_task_and_model(cell.experiment)
-      strings.check(cell.experiment, task)
-      limits.check(cell.experiment, task, model, len(cell.runs))
-
-  devices.on_all(check)
+  # What is impossible fails now, or never.
+  made = devices.on_all(lambda: {cell.name: _make(cell) for cell in cells})
   devices.from_main(lambda: files.make_folder(results_dir))
   part_folder = os.path.join(workdir, f'part_{part.replace("/", "_of_")}')
   with locks.locked(part_folder):
     waiting = [c for c in cells if not _has_result(name, c, results_dir)]
     if name not in presets.PRESETS:
-      devices.from_main(lambda: own.keep(name, preset, results_dir))
+      devices.from_main(lambda: own.keep(name, whole or preset, results_dir))
     if len(waiting) < len(cells):
       progress.say(
         f'{len(cells) - len(waiting)} of {len(cells)} cells have results.'
@@ -185,7 +191,16 @@ def sweep(
       steps_left -= cell.experiment.training_steps
       try:
         what = f'{i}/{len(cells)} {cell.name}'
-        _measure(name, cell, workdir, results_dir, stop_at, what, steps_left)
+        _measure(
+          name,
+          cell,
+          made.pop(cell.name),
+          workdir,
+          results_dir,
+          stop_at,
+          what,
+          steps_left,
+        )
       except stopping.OutOfTimeError as error:
         progress.say(str(error))
         return False
@@ -194,6 +209,43 @@ def sweep(
     f' {shlex.join(report_flags)}'
   )
   return True
+
+
+def _make(cell: presets.Cell) -> _Made:
+  """Returns what a cell is made of.
+
+  Raises:
+    ValueError: If the cell is impossible.
+  """
+  experiment = cell.experiment
+  with presets.blamed(cell.name):
+    parameters.check_bounds('training_steps', experiment.training_steps, 1)
+    longest = builders.longest_trained(experiment)
+    has_longer = experiment.max_range_test_length > longest
+    if not (has_longer or experiment.has_strings_alone):
+      raise ValueError(
+        f'max_range_test_length ({experiment.max_range_test_length}) must'
+        f' exceed the longest training string ({longest}): the score is of'
+        ' longer ones.'
+      )
+    task, model = builders.make_task_and_model(experiment)
+    strings.check(experiment, task)
+    limits.check(experiment, task, model, len(cell.runs))
+  tests = {}
+  for test, params in cell.tests.items():
+    with presets.blamed(f'{cell.name}, the test {test!r}'):
+      tested = dataclasses.replace(experiment, task_params=dict(params))
+      other = task if tested == experiment else builders.make_task(tested)
+      sizes, others = (
+        (made.input_size, made.output_size) for made in (task, other)
+      )
+      if sizes != others:
+        raise ValueError(
+          'it has {} input symbols and {} answers, but the task has {} and'
+          ' {}.'.format(*others, *sizes)
+        )
+      tests[test] = tested, other
+  return _Made(task, model, tests)
 
 
 def _has_result(name: str, cell: presets.Cell, results_dir: str) -> bool:
@@ -211,6 +263,7 @@ def _has_result(name: str, cell: presets.Cell, results_dir: str) -> bool:
 def _measure(
   name: str,
   cell: presets.Cell,
+  made: _Made,
   workdir: str,
   results_dir: str,
   stop_at: float,
@@ -219,7 +272,7 @@ def _measure(
 ) -> None:
   """Trains, evaluates and writes the result of one cell."""
   experiment = cell.experiment
-  task, model = builders.make_task_and_model(experiment)
+  task, model = made.task, made.model
   folder = os.path.join(workdir, 'cells', cell.task, cell.model)
   runs = [(rate, seed, seed) for rate, seed in cell.runs]
   with locks.locked(folder):
@@ -240,13 +293,10 @@ def _measure(
       state = error.state
     start = time.perf_counter()
     accuracies = {}
-    for test, params in cell.tests.items():
+    for test, (tested, tested_task) in made.tests.items():
       if test:
         progress.say(f'Testing with {test}')
-      tested = dataclasses.replace(experiment, task_params=dict(params))
-      found = evaluation.evaluate(
-        tested, builders.make_task(tested), model, state.params
-      )
+      found = evaluation.evaluate(tested, tested_task, model, state.params)
       for kind, values in found.items():
         accuracies[evaluation.named(test, kind)] = values.accuracy
     diverged_at = devices.fetch(state.diverged_at)

@@ -59,7 +59,9 @@ def read(
       found = FORMATS[ending](text)
     made, notes = completion.complete(found)
   except OSError as error:
-    raise ValueError(f'Cannot read {path}: {error.strerror}.') from error
+    raise ValueError(
+      f'Cannot read {path}: {error.strerror or error}.'
+    ) from error
   except ValueError as error:
     raise ValueError(f'{path}: {_one_line(error)}') from error
   return Automaton(made, [f'{path}: {note}' for note in notes])

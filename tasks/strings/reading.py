@@ -64,7 +64,9 @@ def read(path: str | os.PathLike) -> Strings:
     found = list(rows)
   except OSError as error:
     where = error.filename or place
-    raise ValueError(f'Cannot read {where}: {error.strerror}.') from error
+    raise ValueError(
+      f'Cannot read {where}: {error.strerror or error}.'
+    ) from error
   except ValueError as error:
     raise ValueError(f'{place}: {error}') from error
   if any(' ' in string for _, string, _ in found if isinstance(string, str)):

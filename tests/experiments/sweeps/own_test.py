@@ -7,6 +7,7 @@ import hypothesis
 from hypothesis import strategies as st
 import pytest
 
+from experiments.formal import registries
 from experiments.sweeps import (
   numbers,
   own,
@@ -67,6 +68,11 @@ def test_an_automaton_is_a_file_or_json(tmp_path):
   assert cell.runs == [(0.001, seed) for seed in (0, 1, 2)]
   own.keep('mine', preset, str(tmp_path / 'results'))
   assert own.kept(str(tmp_path / 'results')) == {'mine': preset}
+  automaton = json.loads(json.dumps(cell.experiment.automaton))
+  del automaton['transitions'][automaton['start']]['b']
+  cells['tasks'] = {'ab': {'automaton': automaton}}
+  (cell,) = presets.cells(_read(tmp_path, cells))
+  assert 'sink' in cell.experiment.automaton['states']
 
 
 @pytest.mark.parametrize(
@@ -79,14 +85,30 @@ def test_an_automaton_is_a_file_or_json(tmp_path):
     ({'tasks': {'a' * 101: {}}}, 'is no name of a folder'),
     ({'models': {'rnn': {'hidden': 3}}}, "models, rnn has 'hidden'; what it"),
     ({'base': {'seed': 1}}, 'base has seed; give a list, seeds'),
-    ({'base': {'batch_size': '4'}}, 'batch_size must be'),
-    ({'seeds': 3}, 'seeds must be a list of numbers'),
+    ({'base': {'batch_size': '4'}}, 'base: batch_size must be'),
+    ({'seeds': 3}, 'seeds must be a list, each of it a whole number'),
     ({'seeds': [1, 1]}, 'seeds must differ'),
-    ({'seeds': [-1]}, 'seed must be at least 0'),
-    ({'learning_rates': []}, 'learning_rates must be a list'),
-    ({'learning_rates': ['a']}, 'learning_rate must be'),
+    ({'seeds': [1, 1.0]}, 'seeds must be a list, each of it a whole number'),
+    ({'learning_rates': [1, 1.0]}, 'learning_rates must differ'),
+    ({'seeds': [-1]}, 'pairs/rnn: seed must be at least 0'),
+    ({'learning_rates': []}, 'learning_rates must not be empty'),
+    (
+      {'learning_rates': ['a']},
+      'learning_rates must be a list, each of it a finite',
+    ),
     ({'tests': {'d_2': {}}}, "tests has 'd_2'; what it may have is pairs"),
     ({'tests': {'pairs': {'p': 1}}}, "test 'p' of pairs must be a JSON object"),
+    ({'tests': {'pairs': {}}}, 'tests of pairs must not be empty'),
+    ({'base': {'task_module': ['a']}}, 'base: task_module must be text'),
+    ({'base': {'model_module': 5}}, 'base: model_module must be text'),
+    ({'base': {'automaton': ['a']}}, 'base: automaton must be a JSON object'),
+    (
+      {'tasks': {'a': {'automaton': {'states': []}}}, 'tests': {}},
+      "tasks, a: The field 'alphabet' is missing",
+    ),
+    ({'base': {'task': 'd_2'}}, "tomita_4/rnn: it is called .* says 'd_2'"),
+    ({'base': {'regex': '0'}}, "our task tomita_4, but base says '0'"),
+    ({'base': {'architecture': 'lstm'}}, 'it is called as our model rnn'),
     ({'about': 1}, 'about must be text'),
     (
       {'tasks': {'a': {'automaton': '/absent.att'}}, 'tests': {}},
@@ -139,6 +161,7 @@ def test_a_file_runs_no_module_that_is_not_named_again(tmp_path):
 @pytest.mark.parametrize(
   ('values', 'name'),
   [
+    ({'architecture': 'rnn', 'architecture_params': {}}, 'parity_check/rnn'),
     ({'regex': '(01)*', 'architecture': 'rnn'}, 'regex/rnn'),
     ({'chunk_size': 3}, 'parity_check/regular_gpt'),
     (
@@ -156,6 +179,8 @@ def test_flags_are_a_sweep_of_one_cell(values, name):
   for field, value in values.items():
     if value is not None:
       assert getattr(cell.experiment, field) == value
+  # What is of the task or of the model is not of all cells.
+  assert not set(preset.base) & set(own.OF_CELLS)
   assert len(cell.runs) == 3
 
 
@@ -164,8 +189,9 @@ def test_what_is_no_sweep(tmp_path):
     own.chosen('smoke', 'mine.json', {})
   with pytest.raises(ValueError, match='Give --preset, --cells, or flags'):
     own.chosen(None, None, {'task': None})
-  with pytest.raises(ValueError, match='none of a preset'):
-    own.chosen(None, f'{tmp_path}/smoke.json', {})
+  for name in ('smoke', 'language', 'own', 'a b'):
+    with pytest.raises(ValueError, match='gives the sweep its name, which'):
+      own.chosen(None, f'{tmp_path}/{name}.json', {})
 
 
 def test_flags_stand_in_place_of_what_all_cells_share():
@@ -181,7 +207,7 @@ def test_flags_stand_in_place_of_what_all_cells_share():
 @pytest.mark.parametrize(
   ('fields', 'message'),
   [
-    ({'training_steps': 0}, 'training_steps must be at least 1'),
+    ({'training_steps': 0}, 'pairs/rnn: training_steps must be at least 1'),
     (
       {'max_range_test_length': 40},
       r'pairs/rnn: .*\(40\) must exceed .*\(40\)',
@@ -195,11 +221,84 @@ def test_a_score_needs_training_and_longer_strings(fields, message, tmp_path):
   assert not (tmp_path / 'run').exists()
 
 
-def test_a_sweep_is_kept_with_what_was_there(tmp_path):
+@pytest.mark.parametrize(
+  ('task', 'params', 'message'),
+  [
+    ('parity_check', {'probabilty': 0.1}, 'probabilty'),
+    ('pairs', {'probability': 0.1}, '--task_params is not for --regex'),
+    ('sized', {'n': 3}, 'it has 3 .* and 5 answers, but the task has 2 and 2'),
+    ('sized', {'n': 2}, None),
+  ],
+)
+def test_tests_are_tried_before_training(task, params, message, monkeypatch):
+  tasks = registries.TASK_BUILDERS
+
+  def sized(n=2):
+    return tasks['tomita_4' if n == 2 else 'cycle_navigation']()
+
+  monkeypatch.setitem(tasks, 'sized', sized)
+  fields = _CELLS['tasks'].get(task, {})
+  preset = presets.Preset(
+    **{**_CELLS, 'tasks': {task: fields}, 'tests': {task: {'other': params}}}
+  )
+  (cell, *_) = presets.cells(preset)
+  if message is None:
+    made = sweep._make(cell)
+    assert list(made.tests) == ['other']
+    return
+  with pytest.raises(ValueError, match=message) as caught:
+    sweep._make(cell)
+  assert str(caught.value).startswith(f"{cell.name}, the test 'other': ")
+
+
+def test_a_part_has_no_tests_of_what_it_leaves_out():
+  part = sweep.narrowed(presets.Preset(**_CELLS), tasks=['pairs'])
+  assert not part.tests and list(part.tasks) == ['pairs']
+
+
+def test_the_whole_sweep_is_kept_whatever_is_measured(tmp_path, monkeypatch):
+  measured = []
+  monkeypatch.setattr(sweep, '_measure', lambda *args: measured.append(args))
   preset = presets.Preset(**_CELLS)
-  for model in ('rnn', 'gpt'):
-    own.keep('mine', sweep.narrowed(preset, models=[model]), str(tmp_path))
+  for part in ({'models': ['gpt']}, {'tasks': ['pairs'], 'training_steps': 2}):
+    narrowed = sweep.narrowed(preset, seeds=[1], **part)
+    assert sweep.sweep('mine', narrowed, str(tmp_path), whole=preset)
+    assert own.kept(str(tmp_path / 'results')) == {'mine': preset}
+  assert [args[1].name for args in measured] == [
+    'pairs/gpt',
+    'tomita_4/gpt',
+    'pairs/rnn',
+    'pairs/gpt',
+  ]
+
+
+@pytest.mark.parametrize(
+  'change',
+  [
+    {'base': {'training_steps': 4, 'max_range_test_length': 50}},
+    {'tasks': {'pairs': {'regex': '1*'}}, 'tests': {}},
+    {'models': {'gpt': {'architecture': 'regular_gpt', 'chunk_size': 2}}},
+    {'tests': {}},
+    {'tests': {**_CELLS['tests'], 'pairs': {'few': {}}}},
+    {'seeds': [0]},
+    {'learning_rates': [0.001]},
+  ],
+)
+def test_a_sweep_may_grow_but_not_change(change, tmp_path):
+  preset = presets.Preset(**_CELLS)
+  part = sweep.narrowed(preset, models=['rnn'], tasks=['pairs'])
+  own.keep('mine', part, str(tmp_path))
+  own.keep('mine', preset, str(tmp_path))
+  own.keep('mine', part, str(tmp_path))
   assert own.kept(str(tmp_path)) == {'mine': preset}
+  other = presets.Preset(**{**_CELLS, **change})
+  with pytest.raises(ValueError, match=f'another sweep .*{next(iter(change))}'):
+    own.keep('mine', other, str(tmp_path))
+  assert own.kept(str(tmp_path)) == {'mine': preset}
+
+
+def test_a_sweep_of_a_presets_name_is_in_the_wrong_place(tmp_path):
+  own.keep('mine', presets.Preset(**_CELLS), str(tmp_path))
   (tmp_path / 'smoke').mkdir()
   (tmp_path / 'mine' / 'cells.json').rename(tmp_path / 'smoke' / 'cells.json')
   with pytest.raises(ValueError, match='smoke is a preset of ours'):

@@ -306,28 +306,28 @@ def _between(text):
   return text.split(sweep_report.BEGIN)[1].split(sweep_report.END)[0]
 
 
-def test_readme_is_renewed_between_its_markers(folder, tmp_path):
-  readme = tmp_path / 'README.md'
+def test_page_is_renewed_between_its_markers(folder, tmp_path):
+  page = tmp_path / 'page.md'
   frame = f'Before.\n{sweep_report.BEGIN}{{}}{sweep_report.END}\nAfter.\n'
-  readme.write_text(frame.format('old'))
+  page.write_text(frame.format('old'))
   for _ in range(2):
-    sweep_report.report(None, str(folder), None, str(readme))
-    text = readme.read_text()
+    sweep_report.report(None, str(folder), None, str(page))
+    text = page.read_text()
     assert text == frame.format(_between(text))
     assert '85.0 / 70.0 / 60.0' in text
   empty = tmp_path / 'empty'
   empty.mkdir()
-  sweep_report.report(None, str(empty), None, str(readme))
-  assert readme.read_text() == frame.format('\n\nNothing is measured yet.\n\n')
+  sweep_report.report(None, str(empty), None, str(page))
+  assert page.read_text() == frame.format('\n\nNothing is measured yet.\n\n')
 
 
-def test_readme_without_markers_is_refused_and_kept(folder, tmp_path):
-  readme = tmp_path / 'README.md'
+def test_page_without_markers_is_refused_and_kept(folder, tmp_path):
+  page = tmp_path / 'page.md'
   for text in ('', f'{sweep_report.END}\n{sweep_report.BEGIN}\n'):
-    readme.write_text(text)
-    with pytest.raises(ValueError, match=re.escape(str(readme))):
-      sweep_report.report(None, str(folder), None, str(readme))
-    assert readme.read_text() == text
+    page.write_text(text)
+    with pytest.raises(ValueError, match=re.escape(str(page))):
+      sweep_report.report(None, str(folder), None, str(page))
+    assert page.read_text() == text
 
 
 def test_the_repository_shows_its_results():

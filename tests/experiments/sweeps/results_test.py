@@ -138,6 +138,32 @@ def test_a_result_in_another_cells_place_is_refused(tmp_path):
   assert os.path.join('smoke', 'even_pairs', 'rnn') in str(refused.value)
 
 
+def test_results_of_one_sweep_are_not_those_of_all(tmp_path):
+  results.save(_RESULT, results.path(str(tmp_path), 'smoke', _CELL))
+  (tmp_path / 'smoke' / results.DEFINITION).write_text('{}')
+  assert list(results.load_all(str(tmp_path))) == [_RESULT]
+  with pytest.raises(ValueError, match='wrong place'):
+    list(results.load_all(str(tmp_path / 'smoke')))
+
+
+@pytest.mark.parametrize(
+  ('num_wrong', 'stored'), [(0, 1.0), (1, 0.9999), (51_200, 0.0)]
+)
+def test_only_what_is_all_right_is_stored_as_1(num_wrong, stored):
+  accuracy = np.float32(1 - num_wrong / 51_200)
+  made = results.make(
+    'smoke',
+    _CELL,
+    diverged_at=[-1] * len(_CELL.runs),
+    training_length=8,
+    chance=0.5,
+    accuracy={'': np.full((len(_CELL.runs), 20), accuracy)},
+    metrics=[],
+    wall_time_s={},
+  )
+  assert made.accuracy[''][0] == [stored] * 20
+
+
 def test_lines_without_what_is_drawn_leave_gaps(tmp_path):
   """A workdir's metrics may have lost lines, and gained others."""
   made = results.make(
