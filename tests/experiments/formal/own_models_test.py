@@ -173,7 +173,7 @@ class NnxBatchNorm(nnx.Module):
     (_of_embedding(lambda tokens, x: x[:1, :1]), 'got float32 of shape'),
     (_of_embedding(_raise), 'RuntimeError: first line'),
     (_of_embedding(_fails_beyond(6)), r'\(1, 9\).*too wide'),
-    (_of_embedding(lambda tokens, x: x / 0), 'some of them are not finite'),
+    (_of_embedding(lambda tokens, x: x / 0), 'some of its logits are not finite'),
     (_of_embedding(lambda tokens, x: x.mean(1)), 'answers change'),
     (_of_embedding(lambda tokens, x: x.cumsum(1)), 'answers change'),
     (
@@ -200,6 +200,9 @@ def test_what_a_model_must_not_be_is_one_line(builder, message):
 
 
 def test_later_answers_are_not_read():
+  # Of one answer there are none.
+  _check(own_models.Linen, 'parity_check', is_autoregressive=True)
+
   def backwards(tokens, x):
     seen = jnp.where((tokens >= 0)[..., None], x, 0)
     return jnp.cumsum(seen[:, ::-1], axis=1)[:, ::-1]
