@@ -173,7 +173,10 @@ class NnxBatchNorm(nnx.Module):
     (_of_embedding(lambda tokens, x: x[:1, :1]), 'got float32 of shape'),
     (_of_embedding(_raise), 'RuntimeError: first line'),
     (_of_embedding(_fails_beyond(6)), r'\(1, 9\).*too wide'),
-    (_of_embedding(lambda tokens, x: x / 0), 'some of its logits are not finite'),
+    (
+      _of_embedding(lambda tokens, x: x / 0),
+      'some of its logits are not finite',
+    ),
     (_of_embedding(lambda tokens, x: x.mean(1)), 'answers change'),
     (_of_embedding(lambda tokens, x: x.cumsum(1)), 'answers change'),
     (
