@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 import contextlib
 
+from experiments.engine import errors
 from tasks import task as task_lib
 
 
@@ -25,13 +26,13 @@ def blamed(where: str) -> Iterator[None]:
   except TaskError:  # Of what was called from there.
     raise
   except (Exception, SystemExit) as error:  # A user's code may raise anything.
-    raise TaskError(f'{where}: {one_line(error)}') from error
+    raise TaskError(f'{where}: {_named(error)}') from error
 
 
-def one_line(error: BaseException) -> str:
-  """Returns an error's class and the first line that it says."""
-  lines = str(error).strip().splitlines()
-  return ': '.join([type(error).__name__, *lines[:1]])
+def _named(error: BaseException) -> str:
+  """Returns an error's class, and the first line if it says anything."""
+  name, line = type(error).__name__, errors.first_line(error)
+  return name if line == name else f'{name}: {line}'
 
 
 def method(

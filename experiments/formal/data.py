@@ -70,6 +70,36 @@ def target_shape(
   return batch_size, output_length(task, num_symbols), task.output_size
 
 
+def padded_target(
+  task: task_lib.GeneralizationTask,
+  target: np.ndarray,
+  num_symbols: int,
+  width: int,
+) -> np.ndarray:
+  """Returns the answers of strings as those of the strings padded to a width.
+
+  Args:
+    task: With several answers.
+    target: [B, output_length(num_symbols), classes].
+    num_symbols: Of the strings.
+    width: To which they are padded.
+
+  Returns:
+    [B, output_length(width), classes], right-aligned, zeros before the start.
+
+  Raises:
+    blame.TaskError: If there are fewer than without padding.
+  """
+  missing = output_length(task, width) - target.shape[1]
+  if missing < 0:
+    raise blame.TaskError(
+      f'{blame.method(task, "output_length")} must not fall: it is'
+      f' {target.shape[1]} at {num_symbols}, {target.shape[1] + missing} at'
+      f' {width}.'
+    )
+  return np.pad(target, ((0, 0), (missing, 0), (0, 0)))
+
+
 class Source(Protocol):
   """Batches of one task.
 
@@ -237,14 +267,7 @@ class HostSource:
     target = target.astype(np.float32)
     if is_single_output(task):
       return tokens, target.reshape(self._batch_size, task.output_size)
-    missing = output_length(task, width) - target.shape[1]
-    if missing < 0:
-      raise blame.TaskError(
-        f'{blame.method(task, "output_length")} must not fall: it is'
-        f' {target.shape[1]} at {num_symbols}, {target.shape[1] + missing} at'
-        f' {width}.'
-      )
-    return tokens, np.pad(target, ((0, 0), (missing, 0), (0, 0)))
+    return tokens, padded_target(task, target, num_symbols, width)
 
 
 class StringsSource:

@@ -130,8 +130,7 @@ def _batch(
   answers = rng.integers(task.output_size, size=shape)
   target = np.eye(task.output_size, dtype=np.float32)[answers]
   if target.ndim == 3:
-    missing = data.output_length(task, width) - target.shape[1]
-    target = np.pad(target, ((0, 0), (missing, 0), (0, 0)))
+    target = data.padded_target(task, target, length, width)
   return tokens, target
 
 
