@@ -7,8 +7,8 @@ from experiments.engine import errors
 from tasks import task as task_lib
 
 
-class TaskError(ValueError):
-  """A task does not do what it says; the message is one line."""
+class UserCodeError(ValueError):
+  """A user's task or model does not do what it must, said in one line."""
 
 
 @contextlib.contextmanager
@@ -19,14 +19,14 @@ def blamed(where: str) -> Iterator[None]:
     where: Stands before what the error says.
 
   Raises:
-    TaskError: If what is done within fails.
+    UserCodeError: If what is done within fails.
   """
   try:
     yield
-  except TaskError:  # Of what was called from there.
+  except UserCodeError:  # Of what was called from there.
     raise
   except (Exception, SystemExit) as error:  # A user's code may raise anything.
-    raise TaskError(f'{where}: {_named(error)}') from error
+    raise UserCodeError(f'{where}: {_named(error)}') from error
 
 
 def _named(error: BaseException) -> str:

@@ -41,9 +41,9 @@ def check(
 
   Raises:
     ValueError: If its parameters cannot fit.
-    blame.TaskError: If it fails, has no parameters or none that can be trained,
-      or if its answers have another shape, are not finite, or depend on the
-      padding or on answers to come.
+    blame.UserCodeError: If it fails, has no parameters or none that can be
+      trained, or if its answers have another shape, are not finite, or depend
+      on the padding or on answers to come.
   """
   initializing = f'{name}, its parameters'
   with blame.blamed(initializing):
@@ -68,7 +68,7 @@ def check(
     padded = _batch(task, _BATCH_SIZE, _LENGTH, _LENGTH + _PADDING)
     difference = _difference(bare, test(params, *padded), padded[1])
     if difference > _TOLERANCE:
-      raise blame.TaskError(
+      raise blame.UserCodeError(
         f'{name}: its answers change, by {difference:.2g} of the largest logit,'
         f' when {_PADDING} more -1 stand before a string. They must depend on'
         ' the symbols alone: -1 is none, so pass over it, and count places from'
@@ -83,7 +83,7 @@ def check(
       apply = functools.partial(model.apply, is_test=False)
       logits, after = (apply(params, tokens, y) for y in (target, changed))
       if _difference(logits[:, :2], after[:, :2], target[:, :2]) > _TOLERANCE:
-        raise blame.TaskError(
+        raise blame.UserCodeError(
           f'{name}: with --is_autoregressive an answer must depend on those'
           ' before it alone, and depends on later ones.'
         )

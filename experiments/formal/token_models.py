@@ -107,7 +107,7 @@ def make(
   Raises:
     ValueError: If an argument is unknown or of another type, or an option is
       not for it.
-    blame.TaskError: If it cannot be made.
+    blame.UserCodeError: If it cannot be made.
   """
   name = builder.__name__
   models.check_defaults(
@@ -181,7 +181,7 @@ def _logits(name, core, task, params, tokens_BxW, rng) -> jax.Array:
   """Returns a core's logits, of all positions or of the last.
 
   Raises:
-    blame.TaskError: If they have another shape or are no floats.
+    blame.UserCodeError: If they have another shape or are no floats.
   """
   batch_size, width = tokens_BxW.shape
   shapes = [(batch_size, width, task.output_size)]
