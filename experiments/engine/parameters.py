@@ -1,6 +1,6 @@
 """Values that users give, checked: their types and their bounds."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 import functools
 import inspect
 import numbers
@@ -63,6 +63,29 @@ def check(
     check_type(f'{where}: {name}', value, kinds.get(name, Any))
 
 
+def check_names(
+  where: str, values: Iterable[str], owner: str, known: Iterable[str]
+) -> None:
+  """Checks that values are of known names.
+
+  Args:
+    where: Where they are given, as 'task_params'.
+    values: Their names.
+    owner: What takes them.
+    known: The names that it has.
+
+  Raises:
+    ValueError: If it has not one of them.
+  """
+  known = sorted(known)
+  for name in values:
+    if name not in known:
+      raise ValueError(
+        f'{where}: {owner} has no {name!r}; its arguments are'
+        f' {", ".join(known) or "none"}.'
+      )
+
+
 def check_type(name: str, value: Any, kind: Any) -> None:
   """Checks the type of one value, as `check`.
 
@@ -99,7 +122,7 @@ def _fits(value: Any, kind: Any) -> bool:
     return any(_fits(value, argument) for argument in arguments)
   if origin in (Sequence, list):
     is_list = isinstance(value, Sequence) and not isinstance(value, str)
-    return is_list and all(_fits(item, arguments[0]) for item in value)
+    return is_list and all(_fits(item, _item(kind)) for item in value)
   if kind in (bool, str, dict, types.NoneType):
     return isinstance(value, kind)
   if isinstance(value, bool) and kind in (int, float):
@@ -117,5 +140,10 @@ def _named(kind: Any) -> str:
   if origin in (typing.Union, types.UnionType):
     return ' or '.join(map(_named, arguments))
   if origin in (Sequence, list):
-    return f'a list, each of it {_named(arguments[0])}'
-  return _NAMES[kind]
+    return f'a list, each of it {_named(_item(kind))}'
+  return _NAMES.get(kind, 'a value')
+
+
+def _item(kind: Any) -> Any:
+  """Returns the kind of a list's items; `typing.List` alone has none."""
+  return (*typing.get_args(kind), Any)[0]

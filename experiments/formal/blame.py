@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 import contextlib
 
+from experiments.engine import errors
 from tasks import task as task_lib
 
 
-class TaskError(ValueError):
-  """A task does not do what it says; the message is one line."""
+class UserCodeError(ValueError):
+  """A user's task or model does not do what it must, said in one line."""
 
 
 @contextlib.contextmanager
@@ -18,20 +19,20 @@ def blamed(where: str) -> Iterator[None]:
     where: Stands before what the error says.
 
   Raises:
-    TaskError: If what is done within fails.
+    UserCodeError: If what is done within fails.
   """
   try:
     yield
-  except TaskError:  # Of what was called from there.
+  except UserCodeError:  # Of what was called from there.
     raise
   except (Exception, SystemExit) as error:  # A user's code may raise anything.
-    raise TaskError(f'{where}: {one_line(error)}') from error
+    raise UserCodeError(f'{where}: {_named(error)}') from error
 
 
-def one_line(error: BaseException) -> str:
-  """Returns an error's class and the first line that it says."""
-  lines = str(error).strip().splitlines()
-  return ': '.join([type(error).__name__, *lines[:1]])
+def _named(error: BaseException) -> str:
+  """Returns an error's class, and the first line if it says anything."""
+  name, line = type(error).__name__, errors.first_line(error)
+  return name if line == name else f'{name}: {line}'
 
 
 def method(

@@ -149,6 +149,11 @@ def _chosen(
   is_given = name != getattr(config_lib.Experiment, kind)
   if len(found) == 1 and not is_given:
     return next(iter(found.values()))
+  if not is_given and name not in found:
+    raise ValueError(
+      f'{module_name} has several: give --{kind}, one of'
+      f' {", ".join(sorted(found))}.'
+    )
   return _lookup(f'{kind} of {module_name}', name, found)
 
 

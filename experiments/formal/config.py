@@ -206,12 +206,16 @@ def task_title(experiment: Experiment) -> str:
     return experiment.strings['file']
   if experiment.automaton:
     return 'an automaton'
-  return experiment.task_module or experiment.task
+  return _title(experiment, 'task', 'task_module')
 
 
 def model_title(experiment: Experiment) -> str:
   """Returns what an experiment's model is called in reports."""
-  is_named = experiment.architecture != Experiment.architecture
-  if not experiment.model_module or is_named:
-    return experiment.architecture
-  return experiment.model_module
+  return _title(experiment, 'architecture', 'model_module')
+
+
+def _title(experiment: Experiment, kind: str, module: str) -> str:
+  """Returns the name, or where none is given, the module's, if any."""
+  name = getattr(experiment, kind)
+  is_named = name != getattr(Experiment, kind)
+  return name if is_named else getattr(experiment, module) or name

@@ -42,7 +42,7 @@ def output_length(task: task_lib.GeneralizationTask, num_symbols: int) -> int:
   """Returns how many output symbols the task has for so many input symbols.
 
   Raises:
-    blame.TaskError: If the task cannot tell.
+    blame.UserCodeError: If the task cannot tell.
   """
   with blame.blamed(blame.method(task, 'output_length', num_symbols)):
     return task.output_length(num_symbols)
@@ -63,11 +63,41 @@ def target_shape(
     single output.
 
   Raises:
-    blame.TaskError: As `output_length`.
+    blame.UserCodeError: As `output_length`.
   """
   if is_single_output(task):
     return batch_size, task.output_size
   return batch_size, output_length(task, num_symbols), task.output_size
+
+
+def padded_target(
+  task: task_lib.GeneralizationTask,
+  target: np.ndarray,
+  num_symbols: int,
+  width: int,
+) -> np.ndarray:
+  """Returns the answers of strings as those of the strings padded to a width.
+
+  Args:
+    task: With several answers.
+    target: [B, output_length(num_symbols), classes].
+    num_symbols: Of the strings.
+    width: To which they are padded.
+
+  Returns:
+    [B, output_length(width), classes], right-aligned, zeros before the start.
+
+  Raises:
+    blame.UserCodeError: If there are fewer than without padding.
+  """
+  missing = output_length(task, width) - target.shape[1]
+  if missing < 0:
+    raise blame.UserCodeError(
+      f'{blame.method(task, "output_length")} must not fall: it is'
+      f' {target.shape[1]} at {num_symbols}, {target.shape[1] + missing} at'
+      f' {width}.'
+    )
+  return np.pad(target, ((0, 0), (missing, 0), (0, 0)))
 
 
 class Source(Protocol):
@@ -209,7 +239,8 @@ class HostSource:
     """Returns tokens and targets, right-aligned in the width of their bucket.
 
     Raises:
-      blame.TaskError: If the batch is not what the task's other methods say.
+      blame.UserCodeError: If the batch is not what the task's other methods
+        say.
     """
     task = self._task
     where = blame.method(task, 'sample_batch', length)
@@ -223,11 +254,11 @@ class HostSource:
       ('output', target, shape),
     ):
       if array.shape != wanted:
-        raise blame.TaskError(
+        raise blame.UserCodeError(
           f'{where}: {name} has shape {array.shape}, not {wanted}.'
         )
       if not (np.isin(array, (0, 1)).all() and (array.sum(-1) == 1).all()):
-        raise blame.TaskError(f'{where}: {name} is not one-hot.')
+        raise blame.UserCodeError(f'{where}: {name} is not one-hot.')
     width = buckets.bucket_of(num_symbols, self._widths)
     tokens = np.pad(
       np.argmax(one_hot, axis=-1).astype(np.int32),
@@ -237,14 +268,7 @@ class HostSource:
     target = target.astype(np.float32)
     if is_single_output(task):
       return tokens, target.reshape(self._batch_size, task.output_size)
-    missing = output_length(task, width) - target.shape[1]
-    if missing < 0:
-      raise blame.TaskError(
-        f'{blame.method(task, "output_length")} must not fall: it is'
-        f' {target.shape[1]} at {num_symbols}, {target.shape[1] + missing} at'
-        f' {width}.'
-      )
-    return tokens, np.pad(target, ((0, 0), (missing, 0), (0, 0)))
+    return tokens, padded_target(task, target, num_symbols, width)
 
 
 class StringsSource:

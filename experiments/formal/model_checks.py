@@ -41,9 +41,9 @@ def check(
 
   Raises:
     ValueError: If its parameters cannot fit.
-    blame.TaskError: If it fails, has no parameters or none that can be trained,
-      or if its answers have another shape, are not finite, or depend on the
-      padding or on answers to come.
+    blame.UserCodeError: If it fails, has no parameters or none that can be
+      trained, or if its answers have another shape, are not finite, or depend
+      on the padding or on answers to come.
   """
   initializing = f'{name}, its parameters'
   with blame.blamed(initializing):
@@ -60,21 +60,22 @@ def check(
       jax.eval_shape(model.apply, shapes, tokens, target, rng=jax.random.key(0))
   with blame.blamed(initializing):
     params = jax.jit(_noisy(model))(jax.random.key(0))
-    _check_finite(params)
+    _check_finite('some of them', params)
   with blame.blamed(f'{name}, strings of length {_LENGTH}'):
     batch = _batch(task, _BATCH_SIZE, _LENGTH, _LENGTH)
     bare = np.asarray(test(params, *batch))
-    _check_finite(bare)
+    _check_finite('some of its logits', bare)
     padded = _batch(task, _BATCH_SIZE, _LENGTH, _LENGTH + _PADDING)
     difference = _difference(bare, test(params, *padded), padded[1])
     if difference > _TOLERANCE:
-      raise blame.TaskError(
+      raise blame.UserCodeError(
         f'{name}: its answers change, by {difference:.2g} of the largest logit,'
         f' when {_PADDING} more -1 stand before a string. They must depend on'
         ' the symbols alone: -1 is none, so pass over it, and count places from'
         " the string's end."
       )
-    if is_autoregressive:
+    # One answer has none before it.
+    if is_autoregressive and not data.is_single_output(task):
       # In training the answers are given, and a test would never show it.
       tokens, target = batch
       changed = np.roll(target, 1, axis=-1)
@@ -82,7 +83,7 @@ def check(
       apply = functools.partial(model.apply, is_test=False)
       logits, after = (apply(params, tokens, y) for y in (target, changed))
       if _difference(logits[:, :2], after[:, :2], target[:, :2]) > _TOLERANCE:
-        raise blame.TaskError(
+        raise blame.UserCodeError(
           f'{name}: with --is_autoregressive an answer must depend on those'
           ' before it alone, and depends on later ones.'
         )
@@ -112,9 +113,9 @@ def _check_parameters(shapes: chex.ArrayTree) -> None:
       raise ValueError(f'they must be floats, and one is of {leaf.dtype}.')
 
 
-def _check_finite(arrays: chex.ArrayTree) -> None:
+def _check_finite(what: str, arrays: chex.ArrayTree) -> None:
   if not all(np.isfinite(x).all() for x in jax.tree.leaves(arrays)):
-    raise ValueError('some of them are not finite.')
+    raise ValueError(f'{what} are not finite.')
 
 
 def _batch(
@@ -129,8 +130,7 @@ def _batch(
   answers = rng.integers(task.output_size, size=shape)
   target = np.eye(task.output_size, dtype=np.float32)[answers]
   if target.ndim == 3:
-    missing = data.output_length(task, width) - target.shape[1]
-    target = np.pad(target, ((0, 0), (missing, 0), (0, 0)))
+    target = data.padded_target(task, target, length, width)
   return tokens, target
 
 

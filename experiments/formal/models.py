@@ -1,6 +1,6 @@
 """The small interface behind which every architecture stands."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
 from typing import Any
@@ -33,6 +33,11 @@ _INIT_LENGTH = 10
 TEST_SUB_BATCH_SIZE = 64
 
 
+def _share_nothing(params, num_symbols, num_runs):
+  """See `Model.share`."""
+  del params, num_symbols, num_runs
+
+
 @dataclasses.dataclass(frozen=True)
 class Model:
   """An architecture for a task.
@@ -47,11 +52,11 @@ class Model:
       `is_test` (static), it reads its own predictions. `rng` is for dropout,
       None at test; `extra_levels` may be traced; no string has fewer symbols
       than `min_length` (static).
+    width: Numbers of a vector that it makes at each place.
     share: `share(params, num_symbols, num_runs) -> shared`: what calls with the
       same parameters can share when they read that many symbols in all, a tree
       of arrays, or None; so many runs do it side by side on a device.
     bucket_base: Widths of buckets are powers of it.
-    width: Numbers of a vector that it makes at each place.
     sub_batch_size: Strings to test on at a time; None for any number.
     config: Of a `RegularGPT` that reads the input alone, whose parameters are
       those of `init`; None for any other model.
@@ -61,8 +66,8 @@ class Model:
 
   init: Callable[[chex.PRNGKey], chex.ArrayTree]
   apply: Callable[..., jax.Array]
-  share: Callable[[chex.ArrayTree, int, int], Any]
   width: int
+  share: Callable[[chex.ArrayTree, int, int], Any] = _share_nothing
   bucket_base: int = 2
   sub_batch_size: int | None = None
   config: regular_gpt_config.RegularGPTConfig | None = None
@@ -94,11 +99,6 @@ def make_regular_gpt(
     'tie_embedding': False,  # Classes are not symbols.
     **experiment.architecture_params,
   }
-  reads_input_alone = (
-    data.is_single_output(task)
-    and not experiment.is_autoregressive
-    and not experiment.computation_steps_mult
-  )
   # Also checks the values, before anything is traced.
   config = regular_gpt_config.make_config(
     experiment.preset,
@@ -106,6 +106,7 @@ def make_regular_gpt(
     output_size=task.output_size,
     **hyperparameters,
   )
+  reads_input_alone = reading.reads_input_alone(experiment, task)
   is_simple = reads_input_alone and config.thickness == 1
   if experiment.contraction_weight and not is_simple:
     raise ValueError(
@@ -154,7 +155,7 @@ def make_regular_gpt(
   return Model(
     init,
     apply,
-    share,
+    share=share,
     width=config.embedding_dim,
     bucket_base=config.chunk_size,
     config=config,
@@ -196,13 +197,11 @@ def make_baseline(
   Raises:
     ValueError: If a hyperparameter is impossible.
   """
-  for field, neutral in (
-    ('precision', 'float32'),
-    ('max_extra_levels', 0),
-    ('contraction_weight', 0.0),
-  ):
-    if getattr(experiment, field) != neutral:
-      raise ValueError(f'{field} is an option of regular_gpt only.')
+  check_defaults(
+    experiment,
+    ('precision', 'max_extra_levels', 'contraction_weight'),
+    'is an option of regular_gpt only.',
+  )
   params = dict(_BASELINE_PARAMS.get(name, {}))
   if name.startswith('transformer'):
     params |= {
@@ -300,14 +299,31 @@ def _check_params(
       raise ValueError(
         f'architecture_params: {name} follows from the flag --{flags[name]}.'
       )
-  known = sorted(kinds.keys() - flags.keys() - set(_NOT_PARAMS))
-  for name in experiment.architecture_params:
-    if name not in known:
-      raise ValueError(
-        f'architecture_params: {experiment.architecture} has no {name!r}; the'
-        f' arguments are {", ".join(known)}.'
-      )
+  parameters.check_names(
+    'architecture_params',
+    experiment.architecture_params,
+    experiment.architecture,
+    kinds.keys() - flags.keys() - set(_NOT_PARAMS),
+  )
   parameters.check('architecture_params', experiment.architecture_params, kinds)
+
+
+def check_defaults(
+  experiment: config_lib.Experiment, names: Sequence[str], why: str
+) -> None:
+  """Refuses options that a model does not read, but at their defaults.
+
+  Args:
+    experiment: Whose options.
+    names: Of these options.
+    why: Follows the name of the one that is refused.
+
+  Raises:
+    ValueError: If one is given.
+  """
+  for name in names:
+    if getattr(experiment, name) != getattr(config_lib.Experiment, name):
+      raise ValueError(f'--{name} {why}')
 
 
 def num_read(experiment, task, length: int) -> int:
@@ -366,7 +382,6 @@ def _haiku_model(
   return Model(
     init,
     apply,
-    share=lambda params, num_symbols, num_runs: None,
     width=width,
     sub_batch_size=TEST_SUB_BATCH_SIZE,
   )

@@ -15,6 +15,17 @@ from regulargpt_jax.baselines import wrappers
 from tasks import task as task_lib
 
 
+def reads_input_alone(
+  experiment: config_lib.Experiment, task: task_lib.GeneralizationTask
+) -> bool:
+  """Whether a model's one answer is read off the input's last position."""
+  return (
+    data.is_single_output(task)
+    and not experiment.is_autoregressive
+    and not experiment.computation_steps_mult
+  )
+
+
 def num_kinds(
   experiment: config_lib.Experiment, task: task_lib.GeneralizationTask
 ) -> int:

@@ -42,7 +42,7 @@ def check(
     shortest: Length of the shortest string that is asked for.
 
   Raises:
-    blame.TaskError: If a method fails, or returns what it must not; it says
+    blame.UserCodeError: If a method fails, or returns what it must not; it says
       the class, the method and the length.
     ValueError: If a batch does not fit into memory.
   """
@@ -69,9 +69,11 @@ def check(
     for name, values in scores.items():
       where = blame.method(task, name, n)
       if not all(np.isfinite(x).all() for x in jax.tree.leaves(values)):
-        raise blame.TaskError(f'{where}: it, or its gradient, is not finite.')
+        raise blame.UserCodeError(
+          f'{where}: it, or its gradient, is not finite.'
+        )
       if name != 'pointwise_loss_fn' and (np.abs(values - 0.5) > 0.5).any():
-        raise blame.TaskError(f'{where}: its values must be 0 to 1.')
+        raise blame.UserCodeError(f'{where}: its values must be 0 to 1.')
 
 
 def _check_sizes(task: task_lib.GeneralizationTask, length: int) -> None:
@@ -87,7 +89,9 @@ def _check_sizes(task: task_lib.GeneralizationTask, length: int) -> None:
     with blame.blamed(where):
       symbols = list(task.input_symbols)
     if not all(isinstance(symbol, str) for symbol in symbols):
-      raise blame.TaskError(f'{where}: they must be strings, got {symbols!r}.')
+      raise blame.UserCodeError(
+        f'{where}: they must be strings, got {symbols!r}.'
+      )
   for name, minimum in names.items():
     # `data.is_single_output` asks for 10.
     for n in _lengths(length):
@@ -109,7 +113,7 @@ def _lengths(longest: int) -> list[int]:
 def _check_whole(where: str, value: Any, minimum: int) -> None:
   is_whole = hasattr(value, '__index__') and not isinstance(value, bool)
   if not is_whole or operator.index(value) < minimum:
-    raise blame.TaskError(
+    raise blame.UserCodeError(
       f'{where}: it must be a whole number, at least {minimum}, got'
       f' {repr(value).splitlines()[0]}.'
     )
@@ -164,7 +168,7 @@ def _device_targets(
         sample(jax.random.key(0), np.int32(n))
       )
     if (tokens != again).any():
-      raise blame.TaskError(
+      raise blame.UserCodeError(
         f'{where}: two calls with the same rng differ; it must draw with'
         ' jax.random, from rng alone.'
       )
@@ -193,12 +197,12 @@ def _check_array(
 ) -> None:
   """Checks the shape and kind of an array, which may be traced."""
   if array.shape not in shapes:
-    raise blame.TaskError(
+    raise blame.UserCodeError(
       f'{where}: it has shape {array.shape}, not'
       f' {" or ".join(map(str, shapes))}.'
     )
   if not jnp.issubdtype(array.dtype, kind):
-    raise blame.TaskError(
+    raise blame.UserCodeError(
       f'{where}: it is of {array.dtype}, not of {_KINDS[kind]}.'
     )
 
@@ -210,12 +214,12 @@ def _check_values(
   is_none = values_BxN == task_lib.NO_SYMBOL
   wrong = values_BxN[((values_BxN < 0) | (values_BxN >= number)) & ~is_none]
   if wrong.size:
-    raise blame.TaskError(
+    raise blame.UserCodeError(
       f'{where}: {what} must be 0 to {number - 1}, got {wrong[0]}.'
     )
   first = values_BxN.shape[1] - length
   if (is_none != (np.arange(values_BxN.shape[1]) < first)).any():
-    raise blame.TaskError(
+    raise blame.UserCodeError(
       f'{where}: each string must have {length} {what}, right-aligned, and'
       f' {task_lib.NO_SYMBOL} before them.'
     )

@@ -43,6 +43,18 @@ KINDS = (
 _SIZES = ('input_size', 'output_size')
 # What is given to a module or a function by others than users.
 _NOT_PARAMS = (*_SIZES, 'self', 'tokens', 'rngs', 'parent', 'name')
+# Options of our own architectures.
+_NOT_OPTIONS = (
+  'chunk_size',
+  'thickness',
+  'embedding_dim',
+  'num_heads',
+  'precision',
+  'preset',
+  'max_extra_levels',
+  'contraction_weight',
+  'dropout_rate',
+)
 
 
 class Core(NamedTuple):
@@ -95,34 +107,20 @@ def make(
   Raises:
     ValueError: If an argument is unknown or of another type, or an option is
       not for it.
-    blame.TaskError: If it cannot be made.
+    blame.UserCodeError: If it cannot be made.
   """
   name = builder.__name__
-  for field, neutral in (
-    ('precision', 'float32'),
-    ('max_extra_levels', 0),
-    ('contraction_weight', 0.0),
-    ('dropout_rate', 0.0),
-  ):
-    if getattr(experiment, field) != neutral:
-      raise ValueError(
-        f'--{field} is not for {name}; its arguments are architecture_params.'
-      )
+  models.check_defaults(
+    experiment,
+    _NOT_OPTIONS,
+    f'is not for {name}; its arguments are architecture_params.',
+  )
   params = experiment.architecture_params
   kinds = _arguments(builder)
-  known = [argument for argument in kinds if argument not in _NOT_PARAMS]
-  for param in params:
-    if param not in known:
-      raise ValueError(
-        f'architecture_params: {name} has no {param!r}; its arguments are'
-        f' {", ".join(known) or "none"}.'
-      )
+  known = kinds.keys() - set(_NOT_PARAMS)
+  parameters.check_names('architecture_params', params, name, known)
   parameters.check('architecture_params', params, kinds)
-  reads_input_alone = (
-    data.is_single_output(task)
-    and not experiment.is_autoregressive
-    and not experiment.computation_steps_mult
-  )
+  reads_input_alone = reading.reads_input_alone(experiment, task)
   input_size = task.input_size
   if not reads_input_alone:
     input_size = reading.num_kinds(experiment, task)
@@ -159,7 +157,6 @@ def make(
   return models.Model(
     init,
     apply,
-    share=lambda params, num_symbols, num_runs: None,
     width=task.output_size,
     sub_batch_size=models.TEST_SUB_BATCH_SIZE,
   )
@@ -184,7 +181,7 @@ def _logits(name, core, task, params, tokens_BxW, rng) -> jax.Array:
   """Returns a core's logits, of all positions or of the last.
 
   Raises:
-    blame.TaskError: If they have another shape or are no floats.
+    blame.UserCodeError: If they have another shape or are no floats.
   """
   batch_size, width = tokens_BxW.shape
   shapes = [(batch_size, width, task.output_size)]

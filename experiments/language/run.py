@@ -141,7 +141,7 @@ def text_of(experiment: config_lib.LanguageExperiment) -> loading.Text:
   if on_text(experiment, text) != experiment:
     raise ValueError(
       f'{experiment.data_dir} holds another text than that of the training;'
-      ' give launch.evaluate_lm --data_dir to evaluate on it all the same.'
+      ' only launch.evaluate_lm, given --data_dir, reads it all the same.'
     )
   return text
 

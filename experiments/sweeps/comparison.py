@@ -11,20 +11,24 @@ import json
 import os
 from typing import Any
 
-from matplotlib import figure as figure_lib
 import numpy as np
 
-from experiments.engine import files, pictures
+from experiments.engine import files
+from experiments.engine import pictures as engine_pictures
 from experiments.engine import results as results_lib
 from experiments.engine import tables as tables_lib
 from experiments.engine import workdir as workdir_lib
 from experiments.formal import config as config_lib
 from experiments.formal import report
-from experiments.sweeps import numbers, paper, results
+from experiments.sweeps import numbers, paper, pictures, results
 
 NAME = 'comparison'
 _MAX_VALUE = 40
-_NUM_MARKERS = 10
+_NOTE = (
+  'A cell with several learning rates is shown at the one of the highest mean'
+  ' score over its seeds, a choice that sees the test. `perfect`: how many of'
+  ' all its runs are right on all strings beyond training.'
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,8 +41,10 @@ class Curve:
       list.
     accuracy: Of each run, at lengths 1, 2, ..., [S, lengths]; NaN where it is
       not tested.
-    training_length: The longest training string.
+    training_length: The longest training string; 0 if nothing was trained.
     chance: Accuracy of a uniform guess.
+    num_runs: Of the cell, at all learning rates, if it is one.
+    num_perfect: How many of these are right on all strings beyond training.
   """
 
   name: str
@@ -46,6 +52,8 @@ class Curve:
   accuracy: np.ndarray
   training_length: int
   chance: float
+  num_runs: int
+  num_perfect: int
 
 
 def compare(places: Sequence[str], output_dir: str) -> None:
@@ -60,15 +68,25 @@ def compare(places: Sequence[str], output_dir: str) -> None:
     ValueError: If a place has nothing to compare, or cannot be read.
     OSError: If a file cannot be written.
   """
+  if not places:
+    raise ValueError('--workdirs names no folder to compare.')
   if len({*map(os.path.realpath, places)}) < len(places):
     raise ValueError('--workdirs has the same folder twice.')
   curves = [curve for place in places for curve in _curves(place)]
   header, rows = accuracies(curves)
-  text = tables_lib.markdown(header, rows)
+  text = tables_lib.markdown(header, rows) + f'\n\n{_NOTE}'
   differing = differences(curves)
   if differing[1]:
     text += '\n\nWhat differs:\n\n' + tables_lib.markdown(*differing)
-  picture = _picture(curves)
+  picture = pictures.curves(
+    'accuracy against length',
+    [
+      pictures.Line(curve.name, curve.accuracy, engine_pictures.style(i))
+      for i, curve in enumerate(curves)
+    ],
+    {curve.training_length for curve in curves},
+    {curve.chance for curve in curves},
+  )
   files.make_folder(output_dir)
   path = os.path.join(output_dir, NAME)
   files.write_atomically(f'{path}.md', f'# Comparison\n\n{text}\n')
@@ -89,12 +107,18 @@ def _curves(place: str) -> Iterator[Curve]:
     raise ValueError(f'There is no folder {place}.')
   if files.exists(os.path.join(place, f'{report.NAME}.json')):
     found = report.load(place)
+    accuracy = found.accuracy[None]
+    # What was compiled was trained on nothing.
+    is_trained = found.experiment.training_steps > 0
+    trained = found.training_length if is_trained else 0
     yield Curve(
       place,
       results.stored(found.experiment),
-      found.accuracy[None],
-      found.training_length,
+      accuracy,
+      trained,
       found.chance,
+      num_runs=1,
+      num_perfect=_num_perfect(accuracy, trained),
     )
     return
   in_workdir = os.path.join(place, results_lib.FOLDER)
@@ -124,13 +148,24 @@ def _of_result(name: str, result: results.Result) -> Iterator[Curve]:
       'seed': seeds,
       'model_init_seed': seeds,
     }
+    accuracy = np.array(accuracy, float)
     yield Curve(
       ', '.join(filter(None, (name, test))),
       fields,
-      np.array(accuracy, float)[runs],
+      accuracy[runs],
       result.training_length,
       result.chance,
+      num_runs=len(accuracy),
+      num_perfect=_num_perfect(accuracy, result.training_length),
     )
+
+
+def _num_perfect(accuracy_SxT: np.ndarray, training_length: int) -> int:
+  """Returns how many runs are right on all that is tested beyond training."""
+  beyond = accuracy_SxT[:, training_length:]
+  is_tested = ~np.isnan(beyond)
+  is_right = ((beyond == 1) | ~is_tested).all(axis=1)
+  return int((is_right & is_tested.any(axis=1)).sum())
 
 
 def accuracies(curves: Sequence[Curve]) -> tuple[list[str], list[list[str]]]:
@@ -150,7 +185,7 @@ def accuracies(curves: Sequence[Curve]) -> tuple[list[str], list[list[str]]]:
     'score',
     'worst',
   ]
-  header += ['chance', 'runs']
+  header += ['chance', 'runs', 'perfect']
   if first <= last:
     header.append(f'on {first}..{last}')
   rows = []
@@ -160,18 +195,23 @@ def accuracies(curves: Sequence[Curve]) -> tuple[list[str], list[list[str]]]:
     worst = int(np.argmin(np.nan_to_num(mean_T, nan=np.inf)))
     row = [
       curve.name,
-      str(trained),
+      str(trained) if trained else '-',
       _percent(mean_T[:trained]),
       f'{trained + 1}..{longest}' if trained < longest else '-',
       _percent(mean_T[trained:]),
       f'{_percent(mean_T[worst : worst + 1])} at {worst + 1}',
       _percent(np.array([curve.chance])),
-      str(len(curve.accuracy)),
+      _of(len(curve.accuracy), curve.num_runs),
+      f'{curve.num_perfect} of {curve.num_runs}',
     ]
     if first <= last:
       row.append(_percent(mean_T[first - 1 : last]))
     rows.append(row)
   return header, rows
+
+
+def _of(number: int, total: int) -> str:
+  return f'{number} of {total}' if number < total else str(number)
 
 
 def _percent(values: np.ndarray) -> str:
@@ -227,48 +267,3 @@ def _by_length(curves: Sequence[Curve]) -> Iterator[Sequence[Any]]:
   for i in range(max(map(len, means))):
     at = [mean_T[i] if i < len(mean_T) else np.nan for mean_T in means]
     yield [i + 1, *(None if np.isnan(x) else float(x) for x in at)]
-
-
-def _picture(curves: Sequence[Curve]) -> bytes:
-  """Returns a PNG of accuracy against length, a line for each curve."""
-  figure = figure_lib.Figure(
-    figsize=(8, 3.4 + 0.15 * len(curves)), layout='constrained'
-  )
-  axes = figure.subplots()
-  longest = max(curve.accuracy.shape[1] for curve in curves)
-  for length in sorted({curve.training_length for curve in curves}):
-    axes.axvspan(0.5, length + 0.5, color='0.5', alpha=0.15, linewidth=0)
-  for number, curve in enumerate(curves):
-    percent_SxT = 100 * curve.accuracy
-    lengths = np.arange(1, percent_SxT.shape[1] + 1)
-    style = pictures.style(number)
-    every = max(1, len(lengths) // _NUM_MARKERS)
-    axes.fill_between(
-      lengths,
-      percent_SxT.min(axis=0),
-      percent_SxT.max(axis=0),
-      color=style['color'],
-      alpha=0.2,
-      linewidth=0,
-    )
-    axes.plot(
-      lengths,
-      percent_SxT.mean(axis=0),
-      **style,
-      linewidth=1.3,
-      markersize=5,
-      # Lines that cover each other still show their markers.
-      markevery=(number * every // len(curves), every),
-      label=curve.name,
-    )
-  for chance in sorted({curve.chance for curve in curves}):
-    axes.axhline(100 * chance, color='0.4', linewidth=0.8, linestyle=':')
-  axes.set(
-    title='accuracy against length (grey: trained on; dotted: chance)',
-    xlabel='length of the string',
-    ylabel='accuracy, %',
-    xlim=(0.5, longest + 0.5),
-    ylim=(-2, 104),
-  )
-  figure.legend(loc='outside lower center', ncols=2, fontsize=8)
-  return pictures.png(figure)

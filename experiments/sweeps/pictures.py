@@ -1,6 +1,7 @@
 """Pictures of measured cells: accuracy against length, and training curves."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from matplotlib import colormaps, ticker
 from matplotlib import figure as figure_lib
@@ -40,6 +41,20 @@ _NUM_MARKERS = 10
 _DPI = 110
 
 
+class Line(NamedTuple):
+  """Accuracy of runs against length.
+
+  Attributes:
+    label: In the legend.
+    accuracy: At lengths 1, 2, ..., [S, lengths]; NaN where it is not tested.
+    style: Of the line, as `pictures.style` returns it.
+  """
+
+  label: str
+  accuracy: np.ndarray
+  style: Mapping[str, Any]
+
+
 def accuracy(
   title: str, cells: Mapping[str, results.Result], test: str
 ) -> bytes:
@@ -50,44 +65,85 @@ def accuracy(
     cells: Results by the model's name in the picture; not empty.
     test: Which of their tests.
   """
-  figure = figure_lib.Figure(figsize=(8, 3.6), layout='constrained')
-  axes = figure.subplots()
-  trained = max(result.training_length for result in cells.values())
-  longest = max(len(result.accuracy[test][0]) for result in cells.values())
-  axes.axvspan(
-    0.5, trained + 0.5, color='0.88', label=f'trained on (1..{trained})'
-  )
   are_known = all(result.model in STYLES for result in cells.values())
+  lines = []
   for i, (model, result) in enumerate(cells.items()):
     rate = numbers.best_learning_rate(result, test, paper.EXTRAPOLATION)
     runs = numbers.runs_at(result, rate)
-    percent_SxT = 100 * results.accuracies(result, test)[runs]
+    lines.append(
+      Line(
+        f'{model}, learning rate {rate:g}, {_seeds(len(runs))}',
+        results.accuracies(result, test)[runs],
+        STYLES[result.model] if are_known else pictures.style(i),
+      )
+    )
+  return curves(
+    title,
+    lines,
+    {result.training_length for result in cells.values()},
+    {result.chance for result in cells.values()},
+  )
+
+
+def curves(
+  title: str,
+  lines: Sequence[Line],
+  training_lengths: Collection[int],
+  chances: Collection[float],
+) -> bytes:
+  """Returns a PNG of accuracy against length.
+
+  Args:
+    title: The picture's.
+    lines: Each the mean of its runs, in a band from the worst to the best.
+    training_lengths: Up to which is shaded, where there was training.
+    chances: Of uniform guesses, a dotted line each.
+  """
+  figure = figure_lib.Figure(
+    figsize=(8, 3.4 + 0.1 * len(lines)), layout='constrained'
+  )
+  axes = figure.subplots()
+  longest = max(line.accuracy.shape[1] for line in lines)
+  for trained in sorted(filter(None, training_lengths)):
+    axes.axvspan(
+      0.5,
+      trained + 0.5,
+      color='0.5',
+      alpha=0.2,
+      linewidth=0,
+      label=f'trained on (1..{trained})',
+    )
+  for number, line in enumerate(lines):
+    percent_SxT = 100 * line.accuracy
     num_lengths = percent_SxT.shape[1]
     lengths = range(1, num_lengths + 1)
-    style = STYLES[result.model] if are_known else pictures.style(i)
     every = max(1, num_lengths // _NUM_MARKERS)
     axes.fill_between(
       lengths,
       percent_SxT.min(axis=0),
       percent_SxT.max(axis=0),
-      color=style['color'],
+      color=line.style['color'],
       alpha=0.2,
       linewidth=0,
     )
     axes.plot(
       lengths,
       percent_SxT.mean(axis=0),
-      **style,
+      **line.style,
       linewidth=1.3,
       markersize=5,
       # Lines that cover each other still show their markers.
-      markevery=(i * every // len(cells), every),
-      label=f'{model}, learning rate {rate:g}, {_seeds(len(runs))}',
+      markevery=(number * every // len(lines), every),
+      label=line.label,
     )
-  chance = 100 * next(iter(cells.values())).chance
-  axes.axhline(
-    chance, color='0.4', linewidth=0.8, label=f'chance ({chance:.0f}%)'
-  )
+  for chance in sorted(chances):
+    axes.axhline(
+      100 * chance,
+      color='0.4',
+      linewidth=0.8,
+      linestyle=':',
+      label=f'chance ({100 * chance:.0f}%)',
+    )
   axes.set(
     title=title,
     xlabel='length of the string',

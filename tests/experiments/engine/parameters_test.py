@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 import functools
+import typing
+from typing import Any
 
 import pytest
 
@@ -19,6 +21,10 @@ def _builder(
   **others,
 ):
   """Takes everything."""
+
+
+class _Own:
+  """A kind that no message knows."""
 
 
 def _known(size: int, rate: float, is_on: bool, name: str | None):
@@ -63,6 +69,24 @@ def test_kinds():
 def test_other_types_are_refused(name, value, what):
   with pytest.raises(ValueError, match=f'^where: {name} must be {what}'):
     parameters.check('where', {name: value}, _KINDS)
+
+
+def test_lists_of_a_users_own_kinds():
+  kinds = {'a': list[Any], 'b': Sequence[_Own], 'c': typing.List}  # noqa: UP006
+  parameters.check('where', {name: [1] for name in kinds}, kinds)
+  for name in kinds:
+    with pytest.raises(ValueError, match='must be a list, each of it a value'):
+      parameters.check('where', {name: 5}, kinds)
+
+
+def test_unknown_names_are_refused():
+  parameters.check_names('where', ['b'], 'f', {'b': 1, 'a': 2})
+  for known, message in (
+    ({'b', 'a'}, "^where: f has no 'c'; its arguments are a, b.$"),
+    ((), "^where: f has no 'c'; its arguments are none.$"),
+  ):
+    with pytest.raises(ValueError, match=message):
+      parameters.check_names('where', ['c'], 'f', known)
 
 
 def test_right_types_pass():

@@ -34,7 +34,7 @@ def _of_last_symbol(task):
     del params, target
     return jax.nn.one_hot(tokens[:, -1], task.output_size)
 
-  return models.Model(lambda rng: np.zeros(()), apply, None, 1)
+  return models.Model(lambda rng: np.zeros(()), apply, width=1)
 
 
 def test_accuracy_is_that_on_the_pairs():

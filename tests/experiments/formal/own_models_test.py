@@ -24,8 +24,16 @@ from experiments.formal import (
 from tests.experiments.formal import own_models, tiny
 
 _MODULE = 'tests.experiments.formal.own_models'
-_TINY = dataclasses.replace(
+# Options of our own architectures are not for a user's.
+_DEFAULTS = dataclasses.replace(
   tiny.TINY,
+  **{
+    name: getattr(config.Experiment, name)
+    for name in ('chunk_size', 'embedding_dim', 'num_heads')
+  },
+)
+_TINY = dataclasses.replace(
+  _DEFAULTS,
   model_module=_MODULE,
   training_steps=2,
   max_range_test_length=7,
@@ -62,7 +70,7 @@ def test_three_ways_are_one_function():
   tokens = jnp.array([[-1, -1, 0, 1, 1], [1, 0, 0, 1, 1]])
   task = registries.TASK_BUILDERS['parity_check']()
   made = {
-    name: token_models.make(getattr(own_models, name), tiny.TINY, task)
+    name: token_models.make(getattr(own_models, name), _DEFAULTS, task)
     for name in ('Linen', 'Nnx', 'last')
   }
   linen = jax.jit(made['Linen'].init)(jax.random.key(0))
@@ -98,7 +106,7 @@ def test_three_ways_are_one_function():
 
 
 def _check(builder, task_name='parity_check', **fields):
-  experiment = dataclasses.replace(tiny.TINY, **fields)
+  experiment = dataclasses.replace(_DEFAULTS, **fields)
   task = registries.TASK_BUILDERS[task_name]()
   model = token_models.make(builder, experiment, task)
   model_checks.check(
@@ -173,7 +181,10 @@ class NnxBatchNorm(nnx.Module):
     (_of_embedding(lambda tokens, x: x[:1, :1]), 'got float32 of shape'),
     (_of_embedding(_raise), 'RuntimeError: first line'),
     (_of_embedding(_fails_beyond(6)), r'\(1, 9\).*too wide'),
-    (_of_embedding(lambda tokens, x: x / 0), 'some of them are not finite'),
+    (
+      _of_embedding(lambda tokens, x: x / 0),
+      'some of its logits are not finite',
+    ),
     (_of_embedding(lambda tokens, x: x.mean(1)), 'answers change'),
     (_of_embedding(lambda tokens, x: x.cumsum(1)), 'answers change'),
     (
@@ -200,6 +211,9 @@ def test_what_a_model_must_not_be_is_one_line(builder, message):
 
 
 def test_later_answers_are_not_read():
+  # Of one answer there are none.
+  _check(own_models.Linen, 'parity_check', is_autoregressive=True)
+
   def backwards(tokens, x):
     seen = jnp.where((tokens >= 0)[..., None], x, 0)
     return jnp.cumsum(seen[:, ::-1], axis=1)[:, ::-1]
@@ -214,14 +228,25 @@ def test_later_answers_are_not_read():
   [
     ({'model_module': 'no.such_module'}, 'Cannot import model_module no.such'),
     ({'model_module': 'json'}, r'json defines no model: a Flax module'),
-    ({}, 'Unknown architecture .*are Linen, Nnx, last'),
+    ({}, 'has several: give --architecture, one of Linen, Nnx, last'),
     ({'architecture': 'helper'}, 'are Linen, Nnx, last'),
     ({'architecture_params': {'depth': 1}}, "no 'depth'.* are width"),
     ({'architecture_params': {'width': 0.5}}, 'width must be a whole number'),
     ({'architecture_params': {'width': -1}}, 'Linen, its parameters: '),
     ({'architecture_params': {'input_size': 3}}, "no 'input_size'"),
-    ({'precision': 'bfloat16'}, '--precision is not for Linen'),
-    ({'dropout_rate': 0.5}, '--dropout_rate is not for Linen'),
+    *(
+      ({name: value}, f'--{name} is not for Linen')
+      for name, value in {
+        'chunk_size': 3,
+        'thickness': 2,
+        'embedding_dim': 32,
+        'num_heads': 4,
+        'precision': 'bfloat16',
+        'preset': 'language',
+        'max_extra_levels': 1,
+        'dropout_rate': 0.5,
+      }.items()
+    ),
     ({'architecture_params': {'width': 10**6}}, 'of memory'),
   ],
 )
@@ -264,3 +289,18 @@ def test_the_only_model_need_not_be_named(tmp_path, monkeypatch):
   _, model = builders.make_task_and_model(experiment)
   assert model.config is None
   assert config.model_title(experiment) == 'only_one'
+
+
+@pytest.mark.parametrize(
+  ('kind', 'module', 'title'),
+  [
+    ('task', 'task_module', config.task_title),
+    ('architecture', 'model_module', config.model_title),
+  ],
+)
+def test_a_title_is_the_name_if_given_else_the_module(kind, module, title):
+  default = getattr(config.Experiment, kind)
+  assert title(config.Experiment()) == default
+  one = config.Experiment(**{module: 'mine'})
+  assert title(one) == 'mine'
+  assert title(dataclasses.replace(one, **{kind: 'Second'})) == 'Second'

@@ -130,7 +130,7 @@ def _check_is_named(kind, name, change, message):
 
 
 def _check_says(task, message):
-  with pytest.raises(blame.TaskError) as e:
+  with pytest.raises(blame.UserCodeError) as e:
     _check(task)
   # Without the notes that JAX adds, which pytest would match too.
   assert re.match(message, str(e.value)), str(e.value)

@@ -25,8 +25,8 @@ def _run(folder, accuracy, **fields):
   experiment = dataclasses.replace(
     _EXPERIMENT, max_range_test_length=len(accuracy), **fields
   )
-  test = evaluation.Test(np.array([accuracy]))
-  report.save(experiment, {'': test}, 0.5, str(folder))
+  tests = {'': evaluation.Test(np.array(accuracy)[None])}
+  report.save(experiment, tests, 0.5, str(folder))
   return str(folder)
 
 
@@ -63,6 +63,7 @@ def test_numbers_by_hand(places, tmp_path, capsys):
     '50.0 at 5',
     '50.0',
     '1',
+    '0 of 1',
     '50.0',
   ]
   assert rows[3][1:] == [
@@ -73,6 +74,7 @@ def test_numbers_by_hand(places, tmp_path, capsys):
     '0.0 at 9',
     '50.0',
     '1',
+    '0 of 1',
     '50.0',
   ]
   differing = {row[0]: row[1:] for row in rows[6:]}
@@ -115,12 +117,22 @@ def test_measured_cells_stand_beside_runs(places, tmp_path, capsys):
     places[0],
   ):
     assert f'| {name} ' in text
-  # Three seeds at the best learning rate, as the report has it.
+  # Three seeds at the best learning rate, as the report has it, and said so.
   (line,) = (line for line in text.splitlines() if line.startswith(f'| {file}'))
   cells = [cell.strip() for cell in line.split('|')]
-  assert (cells[5], cells[8]) == ('70.0', '3')
+  assert (cells[5], *cells[8:10]) == ('70.0', '3 of 9', '0 of 9')
+  assert 'a choice that sees the test' in text
   (line,) = (line for line in text.splitlines() if line.startswith('| seed'))
   assert '[0, 1, 2]' in line
+
+
+def test_what_was_compiled_was_trained_on_nothing(places, tmp_path, capsys):
+  compiled = _run(tmp_path / 'compiled', [1.0] * 8, training_steps=0)
+  comparison.compare([places[0], compiled], str(tmp_path / 'compared'))
+  line = capsys.readouterr().out.splitlines()[3]
+  cells = [cell.strip() for cell in line.split('|')[2:-1]]
+  assert cells[:4] == ['-', '-', '1..8', '100.0']
+  assert cells[6:] == ['1', '1 of 1', '100.0']
 
 
 @pytest.mark.parametrize(
@@ -153,6 +165,7 @@ def test_what_cannot_be_compared(places, tmp_path):
     with pytest.raises(ValueError, match=message):
       comparison.compare(given, str(tmp_path / 'compared'))
 
+  refused('--workdirs names no folder')
   refused('same folder twice', places[0], places[0])
   refused('There is no folder', places[0], str(tmp_path / 'absent'))
   (tmp_path / 'new').mkdir()

@@ -168,7 +168,7 @@ def test_a_file_runs_no_module_that_is_not_named_again(tmp_path):
       {'task_module': 'my.task', 'model_module': 'my.model'},
       'my.task/my.model',
     ),
-    ({'task_module': 'm', 'task': 'T', 'seed': None}, 'm/regular_gpt'),
+    ({'task_module': 'm', 'task': 'T', 'seed': None}, 'T/regular_gpt'),
   ],
 )
 def test_flags_are_a_sweep_of_one_cell(values, name):
