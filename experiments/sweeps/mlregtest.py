@@ -6,8 +6,9 @@ tests on four kinds of strings: short ones, of the training lengths, and long
 ones; random ones, and adversarial ones, pairs at edit distance 1.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+import textwrap
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -72,7 +73,6 @@ def measure(result: results.Result) -> Language:
 
 def by_class(languages: Sequence[Language]) -> tables.Text:
   """Returns a header and rows: means over the languages of each class."""
-  models = _models(languages)
   rows = []
   names = {class_of(language.result.task) for language in languages}
   known = [name for name in _CLASSES if name in names]
@@ -83,40 +83,35 @@ def by_class(languages: Sequence[Language]) -> tables.Text:
       if name in ('all', class_of(language.result.task))
     ]
     number = len({language.result.task for language in members})
-    rows.append([name, str(number), *_cells(members, models)])
-  return ['class', 'languages', *_columns(models)], rows
+    rows += _rows([name, str(number)], members)
+  return ['class', 'languages', 'model', *_KINDS], rows
 
 
 def by_language(languages: Sequence[Language]) -> tables.Text:
-  """Returns a header and rows, one a language."""
-  models = _models(languages)
+  """Returns a header and rows, for each language one a model."""
   rows = []
   for task in sorted({language.result.task for language in languages}):
     members = [x for x in languages if x.result.task == task]
     automaton = members[0].result.experiment['automaton']
     sizes = [str(automaton[name]) for name in ('states', 'symbols')]
-    rows.append([task, *sizes, *_cells(members, models)])
-  return ['language', 'states', 'symbols', *_columns(models)], rows
+    rows += _rows([task, *sizes], members)
+  return ['language', 'states', 'symbols', 'model', *_KINDS], rows
 
 
-def _models(languages: Sequence[Language]) -> list[str]:
-  return sorted({language.result.model for language in languages})
-
-
-def _columns(models: Sequence[str]) -> list[str]:
-  return [f'{model} {kind}' for model in models for kind in _KINDS]
-
-
-def _cells(members: Sequence[Language], models: Sequence[str]) -> list[str]:
-  """Returns means over languages, a text for each model and kind."""
-  texts = []
-  for model in models:
+def _rows(
+  labels: Sequence[str], members: Sequence[Language]
+) -> list[list[str]]:
+  """Returns a row for each model, the labels in the first only."""
+  rows = []
+  for model in sorted({language.result.model for language in members}):
+    row = [*(labels if not rows else [''] * len(labels)), model]
     of_model = [x.percent for x in members if x.result.model == model]
     for kind in _KINDS:
       values = [percent[kind] for percent in of_model]
       values = [value for value in values if not np.isnan(value)]
-      texts.append(f'{np.mean(values):.1f}' if values else '-')
-  return texts
+      row.append(f'{np.mean(values):.1f}' if values else '-')
+    rows.append(row)
+  return rows
 
 
 def legend(languages: Sequence[Language]) -> str:
@@ -134,8 +129,17 @@ def legend(languages: Sequence[Language]) -> str:
     f' strings of these lengths. LR: of {trained + 1} to {longest}. SA and LA:'
     ' pairs of a string in the language and one outside it at edit distance 1,'
     f' of these lengths. The learning rate is the one of {_rates(languages)}'
-    ' that is best on SR. Chance is 50.'
+    ' that is best on SR. Chance is 50. Measured on'
+    f' {_listed(languages, lambda r: r.environment.get("device"))},'
+    f' {_listed(languages, lambda r: r.date)}, with jax'
+    f' {_listed(languages, lambda r: r.environment.get("jax"))}.'
   )
+
+
+def _listed(
+  languages: Sequence[Language], get: Callable[[results.Result], Any]
+) -> str:
+  return ', '.join(sorted({str(get(x.result)) for x in languages}))
 
 
 def _rates(languages: Sequence[Language]) -> str:
@@ -158,7 +162,7 @@ def markdown(measured: Sequence[results.Result]) -> str:
     [
       f'### {PRESET}: {len(languages)} cells measured',
       tables_lib.markdown(*by_class(languages)),
-      legend(languages),
+      textwrap.fill(legend(languages), tables_lib.WIDTH),
       tables_lib.markdown(*by_language(languages)),
     ]
   )

@@ -52,12 +52,7 @@ def report(
   folder = results_folder or os.path.join(workdir, results_lib.FOLDER)
   if not files.is_folder(workdir or folder):
     raise ValueError(f'There is no folder {workdir or folder}.')
-  measured = list(results.load_all(folder))
-  # Whose tasks are the user's, and which are many.
-  of_languages = [r for r in measured if r.preset == mlregtest.PRESET]
-  found = numbers.tables(
-    (r for r in measured if r.preset != mlregtest.PRESET), own.kept(folder)
-  )
+  found, of_languages = measured(folder)
   text = markdown(found, of_languages)
   if page:
     _renew(page, text)
@@ -78,6 +73,23 @@ def report(
   print(text)
   if output_dir:
     print(f'page: {os.path.join(output_dir, NAME)}.html')
+
+
+def measured(folder: str) -> tuple[tables.Tables, list[results.Result]]:
+  """Returns the tables of a folder of results, and the results of languages.
+
+  The latter are those of the preset whose tasks are a user's automata, which
+  are many.
+
+  Raises:
+    ValueError: If a result is damaged, or of no preset's cell.
+  """
+  found = list(results.load_all(folder))
+  of_presets = (r for r in found if r.preset != mlregtest.PRESET)
+  return (
+    numbers.tables(of_presets, own.kept(folder)),
+    [r for r in found if r.preset == mlregtest.PRESET],
+  )
 
 
 def _renew(page: str, text: str) -> None:

@@ -223,13 +223,17 @@ def _check(result: Result) -> None:
       raise ValueError(f'its wall time of {name} is {seconds!r} s.')
   for test, values in result.accuracy.items():
     array = _array(f'accuracy {test!r}', values)
-    if array.shape[:1] != (num_runs,) or array.ndim != 2 or not array.size:
-      raise ValueError(f'its accuracy {test!r} is not of {num_runs} runs.')
-    # Files of strings may have no longer ones.
-    has_files = experiment.strings or experiment.test_strings
-    if not has_files and array.shape[1] <= result.training_length:
+    # Files of strings need not have longer ones.
+    of_files = experiment.strings or experiment.test_strings
+    longest = 0 if of_files else result.training_length
+    if (
+      array.shape[:1] != (num_runs,)
+      or array.ndim != 2
+      or array.shape[1] <= longest
+    ):
       raise ValueError(
-        f'its accuracy {test!r} is of no length beyond training.'
+        f'its accuracy {test!r} is not of {num_runs} runs on lengths beyond'
+        f' {longest}.'
       )
     if not ((array >= 0) & (array <= 1) | np.isnan(array)).all():
       raise ValueError(f'its accuracy {test!r} leaves 0..1.')

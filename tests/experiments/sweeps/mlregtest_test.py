@@ -148,24 +148,25 @@ _MEASURED = [
 ]
 
 
-_ALL_RNN = ('77.5', '68.3', '65.0', '68.3')
-
-
 def test_tables_by_class_and_by_language():
   languages = [mlregtest.measure(result) for result in _MEASURED]
   assert [x.learning_rate for x in languages] == [1e-3, 3e-3, 1e-3, 3e-3, 1e-3]
   header, rows = mlregtest.by_class(languages)
-  assert header[:4] == ['class', 'languages', 'rnn SR', 'rnn SA']
-  assert header[6:] == ['x SR', 'x SA', 'x LR', 'x LA']
+  assert header == ['class', 'languages', 'model', 'SR', 'SA', 'LR', 'LA']
   assert rows == [
-    ['SL', '1', '100.0', '-', '90.0', '-', '80.0', '50.0', '25.0', '50.0'],
-    ['TSL', '2', '80.0', '77.5', '60.0', '77.5', '-', '-', '-', '-'],
-    ['other', '1', '50.0', '50.0', '50.0', '50.0', '-', '-', '-', '-'],
-    ['all', '4', *_ALL_RNN, '80.0', '50.0', '25.0', '50.0'],
+    ['SL', '1', 'rnn', '100.0', '-', '90.0', '-'],
+    ['', '', 'x', '80.0', '50.0', '25.0', '50.0'],
+    ['TSL', '2', 'rnn', '80.0', '77.5', '60.0', '77.5'],
+    ['other', '1', 'rnn', '50.0', '50.0', '50.0', '50.0'],
+    ['all', '4', 'rnn', '77.5', '68.3', '65.0', '68.3'],
+    ['', '', 'x', '80.0', '50.0', '25.0', '50.0'],
   ]
   header, rows = mlregtest.by_language(languages)
-  assert [row[0] for row in rows] == sorted({r.task for r in _MEASURED})
-  assert rows[0][1:7] == ['3', '4', '100.0', '-', '90.0', '-']
+  assert [row[0] for row in rows if row[0]] == sorted(
+    {r.task for r in _MEASURED}
+  )
+  assert rows[0][1:] == ['3', '4', 'rnn', '100.0', '-', '90.0', '-']
+  assert rows[1][:4] == ['', '', '', 'x']
 
 
 def test_the_report_has_them(tmp_path, capsys):
@@ -175,9 +176,11 @@ def test_the_report_has_them(tmp_path, capsys):
   report.report(None, str(tmp_path / 'results'), str(tmp_path / 'out'), None)
   shown = capsys.readouterr().out
   assert '### mlregtest: 5 cells measured' in shown
-  assert '| TSL   | 2         | 80.0   | 77.5   |' in shown
-  assert 'random strings of 2 to 3 symbols' in shown
-  assert 'Trained for 7 steps' in shown
+  assert '| TSL   | 2         | rnn   | 80.0  | 77.5 |' in shown
+  assert 'of 2 to 3 symbols' in ' '.join(shown.split())
+  *text, page = shown.splitlines()
+  assert page.startswith('page: ')
+  assert max(map(len, text)) <= 80
   page = (tmp_path / 'out' / 'report.html').read_text()
   assert '<th scope="row">TSL</th>' in page
   rows = list(csv.DictReader((tmp_path / 'out' / 'mlregtest.csv').open()))

@@ -331,8 +331,6 @@ def test_page_without_markers_is_refused_and_kept(folder, tmp_path):
 
 
 def test_the_repository_shows_its_results():
-  tables = numbers.tables(
-    results.load_all(str(_REPOSITORY / results_lib.FOLDER))
-  )
+  measured = sweep_report.measured(str(_REPOSITORY / results_lib.FOLDER))
   text = (_REPOSITORY / 'docs' / 'results.md').read_text()
-  assert _between(text).strip() == sweep_report.markdown(tables).strip()
+  assert _between(text).strip() == sweep_report.markdown(*measured).strip()
