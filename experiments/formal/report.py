@@ -69,8 +69,12 @@ def table(
       rows = _means('accuracy', accuracies, trained)
       if summary['score'] is not None:
         rows[-1] = (f'{rows[-1][0]} (score)', summary['score'])
-      worst = f'worst accuracy, at length {summary["worst_length"]}'
-      rows.append((worst, summary['worst_accuracy']))
+      worst = summary['worst_accuracy']
+      is_everywhere = worst == np.nanmax(accuracies)
+      where = (
+        'every length' if is_everywhere else f'length {summary["worst_length"]}'
+      )
+      rows.append((f'worst accuracy, at {where}', worst))
   rows.append(('chance, a uniform guess', chance))
   return tables.named_values(_title(experiment), rows)
 

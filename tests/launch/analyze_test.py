@@ -34,7 +34,7 @@ def test_evaluate_runs_a_users_module_that_is_named_again(workdir, tmp_path):
   assert flag in shlex.split(commands.last_line(stderr))
   status, stdout, stderr = commands.run('evaluate', *flags, flag)
   assert status == 0, stderr
-  assert f'on {_MODULE}' in stdout
+  assert 'on Parity' in stdout
 
 
 def test_analyze_command(workdir):

@@ -56,7 +56,7 @@ def _params(**params):
     ({**_RNN, **_params(hidden_size=2**40)}, 'The parameters'),
     ({**_RNN, **_params(hidden_size=0)}, 'hidden_size must be at least 1'),
     ({**_RNN, **_params(hidden_size=True)}, 'hidden_size must be a whole'),
-    ({**_RNN, **_params(rnn_core=1)}, "rnn has no 'rnn_core'; the arguments"),
+    ({**_RNN, **_params(rnn_core=1)}, "rnn has no 'rnn_core'; its arguments"),
     ({**_RNN, 'batch_size': 10**8}, '100,000,000 strings'),
     ({**_NDSTACK, **_params(stack_states=10**5)}, 'The parameters'),
     ({**_NDSTACK, **_params(stack_size=-3)}, 'stack_size must be at least 1'),

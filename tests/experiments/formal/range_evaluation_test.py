@@ -9,6 +9,7 @@ import pytest
 from experiments.formal import (
   builders,
   config,
+  evaluation,
   range_evaluation,
   report,
   training,
@@ -76,7 +77,8 @@ def test_score_begins_right_after_the_training_lengths(
 )
 def test_the_table_says_where_a_model_is_worst(worst, where):
   accuracies = np.array([1, 1, worst, 1, worst])
-  table = report.table(_TINY, report.summarize(accuracies, 2), 0.5)
+  tests = {'': evaluation.Test(accuracies[None])}
+  table = report.table(_TINY, tests, 0.5)
   line = next(x for x in table.splitlines() if x.startswith('worst'))
   assert line.split('  ')[0] == f'worst accuracy, at {where}'
   assert line.endswith(f'  {worst:.4f}')
