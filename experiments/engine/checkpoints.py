@@ -293,6 +293,7 @@ def _errors_once():
       printed.seek(0)
       os.write(kept, printed.read())
     finally:
-      sys.stderr.flush()
+      with contextlib.suppress(OSError):  # Where the disk is full for it too.
+        sys.stderr.flush()
       os.dup2(kept, 2)
       os.close(kept)

@@ -41,7 +41,8 @@ def _main(module, flags, environment, stdout, stderr, begin):
     begin()
   for number, path in ((0, os.devnull), (1, stdout), (2, stderr)):
     os.dup2(os.open(path, os.O_RDWR), number)
-  sys.stdin, sys.stdout, sys.stderr = open(0), open(1, 'w'), open(2, 'w')  # noqa: SIM115
+  sys.stdin, sys.stdout = open(0), open(1, 'w')  # noqa: SIM115
+  sys.stderr = open(2, 'w', buffering=1, errors='backslashreplace')  # noqa: SIM115
   sys.argv = [module, *flags]
   status = 0
   try:

@@ -101,7 +101,7 @@ def test_ctrl_c_ends_quietly(tmp_path):
   raw.mkdir()
   # Many pieces, seconds of work, so that the signal comes before the end.
   with open(raw / 'long.jsonl', 'w') as f:
-    for i in range(5000):
+    for i in range(20_000):
       f.write(json.dumps({'text': f'{i} ' + 'word ' * 1000}) + '\n')
   process = _start_alone(*_flags(raw, data_dir))
   while not list(data_dir.glob('.pieces-byte/*/*.npz')):
