@@ -290,10 +290,14 @@ def _errors_once():
       time.sleep(_LAST_WORDS_S)
       raise
     else:
+      sys.stderr.flush()
       printed.seek(0)
       os.write(kept, printed.read())
     finally:
-      with contextlib.suppress(OSError):  # Where the disk is full for it too.
-        sys.stderr.flush()
+      # Where the disk is full, what was to be printed is still in a buffer.
+      nowhere = os.open(os.devnull, os.O_WRONLY)
+      os.dup2(nowhere, 2)
+      sys.stderr.flush()
       os.dup2(kept, 2)
+      os.close(nowhere)
       os.close(kept)
