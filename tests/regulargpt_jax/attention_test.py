@@ -98,7 +98,7 @@ def _cases():
     yield pytest.param(fast, has_pad, shape, marks=[pytest.mark.slow] * is_slow)
 
 
-@pytest.mark.parametrize(('fast', 'has_pad', 'shape'), _cases(), ids=_id)
+@pytest.mark.parametrize(('fast', 'has_pad', 'shape'), list(_cases()), ids=_id)
 def test_fast_attention_equals_the_mask(fast, has_pad, shape):
   length, chunk_size = shape
   q, k, v, k_pad, v_pad, bias, visible = _inputs(length, chunk_size)
