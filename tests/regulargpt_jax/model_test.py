@@ -47,7 +47,8 @@ def _model(preset, chunk_size, thickness, vocab_size, **overrides):
     around = float(path[-1].key == 'scale')  # Of norms, about 1.
     return np.float32(around + 0.3 * rng.normal(size=like.shape))
 
-  return model, jax.tree_util.tree_map_with_path(random, shapes)
+  params = jax.tree_util.tree_map_with_path(random, shapes)
+  return model, jax.device_put(params)
 
 
 def _tokens(lengths, width, vocab_size, seed=0):
