@@ -11,7 +11,7 @@ import pytest
 from regulargpt_jax import config as config_lib
 from regulargpt_jax import depth
 from regulargpt_jax import model as model_lib
-from tests.regulargpt_jax import numpy_oracle
+from tests.regulargpt_jax import numpy_oracle, parameters
 
 # Preset, chunk size, thickness, longest string, symbols, extra levels.
 _SHAPES = [
@@ -38,17 +38,7 @@ def _model(preset, chunk_size, thickness, vocab_size, **overrides):
     **overrides,
   )
   model = model_lib.RegularGPT(config)
-  shapes = jax.eval_shape(
-    model.init, jax.random.key(0), jnp.zeros((1, 1), jnp.int32)
-  )
-  rng = np.random.default_rng(1)
-
-  def random(path, like):
-    around = float(path[-1].key == 'scale')  # Of norms, about 1.
-    return np.float32(around + 0.3 * rng.normal(size=like.shape))
-
-  params = jax.tree_util.tree_map_with_path(random, shapes)
-  return model, jax.device_put(params)
+  return model, parameters.random(model, np.zeros((1, 1), np.int32))
 
 
 def _tokens(lengths, width, vocab_size, seed=0):
