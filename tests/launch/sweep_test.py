@@ -23,7 +23,7 @@ _LONG = (
   '--preset=smoke',
   '--tasks=even_pairs',
   '--models=rnn',
-  '--training_steps=80',
+  '--training_steps=50',
 )
 _FOLDER = 'cells/even_pairs/rnn'
 

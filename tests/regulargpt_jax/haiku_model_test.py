@@ -16,7 +16,13 @@ _PARAMS = {'embedding_dim': 8, 'num_heads': 2, 'chunk_size': 3}
 
 def _strings(length, width):
   task = parity_check.ParityCheck()
-  return task.sample_tokens(jax.random.key(0), 4, length, width)
+  sample = jax.jit(task.sample_tokens, static_argnums=(1, 2, 3))
+  return sample(jax.random.key(0), 4, length, width)
+
+
+def _batch(task, length):
+  batch = jax.jit(task.sample_batch, static_argnums=(1, 2))
+  return batch(jax.random.key(0), 4, length)
 
 
 @pytest.mark.parametrize('return_all_outputs', [True, False])
@@ -64,7 +70,7 @@ def test_trains_under_the_wrapper_with_empty_targets(task, is_single):
       single_output=is_single,
     )
   )
-  batch = task.sample_batch(jax.random.key(0), 4, 3)
+  batch = _batch(task, 3)
   params = jax.jit(transformed.init)(jax.random.key(1), batch['input'])
 
   def loss(params):
@@ -75,7 +81,7 @@ def test_trains_under_the_wrapper_with_empty_targets(task, is_single):
   before, gradient = jax.jit(jax.value_and_grad(loss))(params)
   params = jax.tree.map(lambda p, g: p - 0.1 * g, params, gradient)
   assert jax.jit(loss)(params) < before
-  longer = task.sample_batch(jax.random.key(0), 4, 11)
+  longer = _batch(task, 11)
   logits = jax.eval_shape(transformed.apply, params, None, longer['input'])
   assert logits.shape == longer['output'].shape
 
@@ -93,7 +99,7 @@ def test_trains_where_the_model_gets_input_and_empty_tokens_side_by_side():
     return core(sequence)[:, -empty.shape[1] :]
 
   transformed = hk.transform(read)
-  batch = task.sample_batch(jax.random.key(0), 4, 5)
+  batch = _batch(task, 5)
   params = jax.jit(transformed.init)(jax.random.key(1), batch['input'])
   ours = hk.transform(wrappers.make_model_with_empty_targets(core, task))
   np.testing.assert_allclose(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from regulargpt_jax import attention, position_biases
-from tests.regulargpt_jax import numpy_oracle
+from tests.regulargpt_jax import numpy_oracle, parameters
 
 _LENGTH = 200
 
@@ -14,10 +14,9 @@ _LENGTH = 200
 def _bias(kind, num_heads):
   """The bias and its parameters, at a place that is not where they start."""
   module = position_biases.PositionBias(kind, num_heads)
-  bias, variables = module.init_with_output(jax.random.key(0), _LENGTH)
-  del bias
-  params = jax.tree.map(lambda x: x + 0.3, variables.get('params', {}))
-  return np.asarray(module.apply({'params': params}, _LENGTH)), params
+  params = parameters.random(module, _LENGTH)
+  bias = jax.jit(module.apply, static_argnums=1)(params, _LENGTH)
+  return np.asarray(bias), params.get('params', {})
 
 
 @pytest.mark.parametrize('num_heads', [3, 8, 12])
@@ -58,7 +57,8 @@ def test_by_distance_is_indexing(sizes):
   weights = jax.random.normal(jax.random.key(0), (2, num_queries, num_keys))
 
   def value_and_gradient(f):
-    return jax.value_and_grad(lambda b: (f(b) * weights).sum())(bias), f(bias)
+    gradient = jax.grad(lambda b: (f(b) * weights).sum())
+    return jax.jit(lambda b: (f(b), gradient(b)))(bias)
 
   distance = offset + np.arange(num_queries)[:, None] - np.arange(num_keys)
   in_range = (distance >= 0) & (distance < num)
