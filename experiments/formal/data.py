@@ -7,6 +7,7 @@ inside the step, into the batch.
 import collections
 from collections.abc import Iterable, Iterator, Sequence
 import concurrent.futures
+import dataclasses
 import random
 from typing import Any, Protocol
 
@@ -136,64 +137,50 @@ class Source(Protocol):
     """
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class DeviceSource:
-  """A `TokenTask`, sampled inside the compiled step from the length alone."""
+  """A `TokenTask`, sampled inside the compiled step from the length alone.
 
+  Attributes:
+    task: What to sample.
+    batch_size: Number of strings, B.
+    widths: Ascending widths of the buckets.
+  """
+
+  task: task_lib.TokenTask
+  batch_size: int
+  widths: Sequence[int]
   run_axis = None
-
-  def __init__(
-    self, task: task_lib.TokenTask, batch_size: int, widths: Sequence[int]
-  ):
-    """Initializes.
-
-    Args:
-      task: What to sample.
-      batch_size: Number of strings, B.
-      widths: Ascending widths of the buckets.
-    """
-    self._task = task
-    self._batch_size = batch_size
-    self._widths = widths
 
   def stream(self, seeds, steps):
     """See `Source`."""
     del seeds
     for _, length in steps:
-      width = buckets.bucket_of(self._task.input_length(length), self._widths)
+      width = buckets.bucket_of(self.task.input_length(length), self.widths)
       yield width, np.int32(length)
 
   def batch(self, rng, host_data, width):
     """See `Source`."""
-    task = self._task
+    task = self.task
     with blame.blamed(f'{blame.method(task, "sample_tokens")}, width {width}'):
-      tokens = task.sample_tokens(rng, self._batch_size, host_data, width)
+      tokens = task.sample_tokens(rng, self.batch_size, host_data, width)
     with blame.blamed(f'{blame.method(task, "solve")}, width {width}'):
       answers = task.solve(tokens)
     target = jax.nn.one_hot(answers, task.output_size)
-    return tokens, target.reshape(target_shape(task, self._batch_size, width))
+    return tokens, target.reshape(target_shape(task, self.batch_size, width))
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class HostSource:
-  """A task with the benchmark's interface only, sampled in Python."""
+  """A task with the benchmark's interface only, sampled in Python.
 
+  Attributes: as those of `DeviceSource`.
+  """
+
+  task: task_lib.GeneralizationTask
+  batch_size: int
+  widths: Sequence[int]
   run_axis = 0
-
-  def __init__(
-    self,
-    task: task_lib.GeneralizationTask,
-    batch_size: int,
-    widths: Sequence[int],
-  ):
-    """Initializes.
-
-    Args:
-      task: What to sample.
-      batch_size: Number of strings.
-      widths: Ascending widths of the buckets.
-    """
-    self._task = task
-    self._batch_size = batch_size
-    self._widths = widths
 
   def stream(self, seeds, steps):
     """See `Source`; a thread prepares batches ahead of the device."""
@@ -224,8 +211,8 @@ class HostSource:
         random.seed(f'{seed} {step}')
         np.random.seed(np.random.SeedSequence((seed, step)).generate_state(4))
         rng = jax.random.fold_in(jax.random.key(seed), step)
-        with blame.blamed(blame.method(self._task, 'sample_batch', length)):
-          batch = self._task.sample_batch(rng, self._batch_size, length)
+        with blame.blamed(blame.method(self.task, 'sample_batch', length)):
+          batch = self.task.sample_batch(rng, self.batch_size, length)
           batches.append(self._padded(jax.device_get(batch), length))
     finally:
       random.setstate(kept[0])
@@ -242,15 +229,15 @@ class HostSource:
       blame.UserCodeError: If the batch is not what the task's other methods
         say.
     """
-    task = self._task
+    task = self.task
     where = blame.method(task, 'sample_batch', length)
     one_hot, target = np.asarray(batch['input']), np.asarray(batch['output'])
     num_symbols = one_hot.shape[1] if one_hot.ndim == 3 else length
-    shape = target_shape(task, self._batch_size, num_symbols)
+    shape = target_shape(task, self.batch_size, num_symbols)
     if is_single_output(task) and target.ndim == 3:
       shape = (shape[0], 1, shape[1])
     for name, array, wanted in (
-      ('input', one_hot, (self._batch_size, num_symbols, task.input_size)),
+      ('input', one_hot, (self.batch_size, num_symbols, task.input_size)),
       ('output', target, shape),
     ):
       if array.shape != wanted:
@@ -259,7 +246,7 @@ class HostSource:
         )
       if not (np.isin(array, (0, 1)).all() and (array.sum(-1) == 1).all()):
         raise blame.UserCodeError(f'{where}: {name} is not one-hot.')
-    width = buckets.bucket_of(num_symbols, self._widths)
+    width = buckets.bucket_of(num_symbols, self.widths)
     tokens = np.pad(
       np.argmax(one_hot, axis=-1).astype(np.int32),
       ((0, 0), (width - num_symbols, 0)),
@@ -267,39 +254,29 @@ class HostSource:
     )
     target = target.astype(np.float32)
     if is_single_output(task):
-      return tokens, target.reshape(self._batch_size, task.output_size)
+      return tokens, target.reshape(self.batch_size, task.output_size)
     return tokens, padded_target(task, target, num_symbols, width)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class StringsSource:
-  """Strings of a file, drawn on the host, each run's by its own seed."""
+  """Strings of a file, drawn on the host, each run's by its own seed.
 
+  Attributes: as those of `DeviceSource`.
+  """
+
+  task: strings_task.StringsTask
+  batch_size: int
+  widths: Sequence[int]
   run_axis = 0
-
-  def __init__(
-    self,
-    task: strings_task.StringsTask,
-    batch_size: int,
-    widths: Sequence[int],
-  ):
-    """Initializes.
-
-    Args:
-      task: Of the strings.
-      batch_size: Number of strings.
-      widths: Ascending widths of the buckets.
-    """
-    self._task = task
-    self._batch_size = batch_size
-    self._widths = widths
 
   def stream(self, seeds, steps):
     """See `Source`."""
     for step, length in steps:
-      width = buckets.bucket_of(length, self._widths)
+      width = buckets.bucket_of(length, self.widths)
       groups = [
-        self._task.draw(
-          np.random.default_rng((seed, step)), self._batch_size, length
+        self.task.draw(
+          np.random.default_rng((seed, step)), self.batch_size, length
         )
         for seed in seeds
       ]
@@ -317,7 +294,7 @@ class StringsSource:
     """See `Source`."""
     del rng, width
     tokens, answers = host_data
-    return tokens, jax.nn.one_hot(answers, self._task.output_size)
+    return tokens, jax.nn.one_hot(answers, self.task.output_size)
 
 
 def make_source(

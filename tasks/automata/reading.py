@@ -5,10 +5,8 @@ import json
 import os
 from typing import Any, NamedTuple
 
+from tasks import text_files
 from tasks.automata import att, completion, description, dot, fields, jff
-
-_MAX_BYTES = 64_000_000
-_BINARY_FST = b'\xd6\xfd\xb2\x7e'  # OpenFst's own, which is no text.
 
 
 class Automaton(NamedTuple):
@@ -49,7 +47,9 @@ def read(
     ValueError: If it cannot be read, or holds no automaton.
   """
   try:
-    text = _text(path)
+    text = text_files.text(text_files.content(path))
+    if not text.strip():
+      raise ValueError('It is empty.')
     ending = os.path.splitext(os.fspath(path))[1].lower()
     if ending not in ('.json', *FORMATS):
       ending = _looks_like(text)
@@ -70,30 +70,6 @@ def read(
 def _one_line(error: ValueError) -> str:
   line = ' '.join(str(error).splitlines())
   return line if len(line) < 500 else f'{line[:500]} ...'
-
-
-def _text(path: str | os.PathLike) -> str:
-  with open(path, 'rb') as file:
-    content = file.read(_MAX_BYTES + 1)
-  if len(content) > _MAX_BYTES:
-    raise ValueError(
-      f'It is larger than {_MAX_BYTES // 10**6} MB, the most allowed.'
-    )
-  if content.startswith(_BINARY_FST):
-    raise ValueError(
-      "It is in OpenFst's binary format; print it as text, with fstprint."
-    )
-  try:
-    text = content.decode('utf-8-sig')
-  except UnicodeDecodeError as error:
-    line = content.count(b'\n', 0, error.start) + 1
-    raise ValueError(f'line {line}: it is not text in UTF-8.') from None
-  if '\0' in text:
-    line = text.count('\n', 0, text.index('\0')) + 1
-    raise ValueError(f'line {line}: it is not text: it has a zero byte.')
-  if not text.strip():
-    raise ValueError('It is empty.')
-  return text.replace('\r\n', '\n')
 
 
 def _looks_like(text: str) -> str:

@@ -12,7 +12,8 @@ import os
 import re
 from typing import NamedTuple
 
-_MAX_BYTES = 64_000_000
+from tasks import text_files
+
 _TOKENS, _LABELS = '.tok', 'labels.txt'
 _HEADER = re.compile(r'\d{1,12} +\d{1,12}')
 _FORMATS = (
@@ -91,22 +92,9 @@ def read(path: str | os.PathLike) -> Strings:
 
 
 def _text(path: str, digest) -> str:
-  with open(path, 'rb') as file:
-    content = file.read(_MAX_BYTES + 1)
-  if len(content) > _MAX_BYTES:
-    raise ValueError(
-      f'It is larger than {_MAX_BYTES // 10**6} MB, the most allowed.'
-    )
+  content = text_files.content(path)
   digest.update(content)
-  try:
-    text = content.decode('utf-8-sig')
-  except UnicodeDecodeError as error:
-    line = content.count(b'\n', 0, error.start) + 1
-    raise ValueError(f'line {line}: it is not text in UTF-8.') from None
-  if '\0' in text:
-    line = text.count('\n', 0, text.index('\0')) + 1
-    raise ValueError(f'line {line}: it is not text: it has a zero byte.')
-  return text.replace('\r\n', '\n')
+  return text_files.text(content)
 
 
 # A line's number, its string, its label.
