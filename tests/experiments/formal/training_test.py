@@ -101,6 +101,7 @@ def _step(experiment, task, model, width=5):
       devices.make_mesh(1, 1),
       width,
       max_extra_levels=experiment.max_extra_levels,
+      node_weight=experiment.node_weight,
     )
   )
 
@@ -114,9 +115,12 @@ def _is_finite(tree):
   return all(np.isfinite(x).all() for x in jax.tree.leaves(tree))
 
 
-def test_a_step_is_adam_behind_clipping():
+@pytest.mark.parametrize('node_weight', [0.0, 0.5])
+def test_a_step_is_adam_behind_clipping(node_weight):
   """Against optax's own chain, one run, one batch, by hand."""
-  experiment = dataclasses.replace(tiny.TINY, learning_rate=0.01)
+  experiment = dataclasses.replace(
+    tiny.TINY, learning_rate=0.01, node_weight=node_weight
+  )
   task, model = builders.make_task_and_model(experiment)
   runs = training.make_runs([experiment.run])
   state = training.init_state(experiment, model)
@@ -132,9 +136,13 @@ def test_a_step_is_adam_behind_clipping():
 
     def loss_fn(params):
       log_p = jax.nn.log_softmax(model.apply(params, tokens, None))
-      return -log_p[jnp.arange(4), task.solve(tokens)].mean()
+      loss = -log_p[jnp.arange(4), task.solve(tokens)].mean()
+      nodes = 0.0
+      if node_weight:
+        _, nodes = model.with_nodes(params, tokens, None, None, 0, 1)
+      return loss + node_weight * nodes, loss
 
-    loss, grads = jax.value_and_grad(loss_fn)(params)
+    (_, loss), grads = jax.value_and_grad(loss_fn, has_aux=True)(params)
     updates, optimizer_state = optimizer.update(grads, optimizer_state)
     return optax.apply_updates(params, updates), optimizer_state, loss
 
