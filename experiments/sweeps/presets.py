@@ -242,6 +242,27 @@ _PROBABILITIES = {
 # Minutes to an hour a cell on two CPU cores.
 _SMALL = {**_PAPER, 'embedding_dim': 64, 'training_steps': 3000}
 _SMALL_RNN = {**_RNN, 'architecture_params': {'hidden_size': 64}}
+# 0.1 M parameters. It is tested on fewer strings, each of which costs more.
+_SMALL_TRANSFORMER = {
+  **_TRANSFORMER,
+  'architecture_params': {'positional_encodings': 'RELATIVE', 'num_layers': 2},
+  'range_test_batch_size': 64,
+}
+_SMALL_MODELS = {
+  'rnn': _SMALL_RNN,
+  'transformer': _SMALL_TRANSFORMER,
+  'regular_gpt_c2': _REGULAR_GPT_C2,
+  'regular_gpt_c3': _REGULAR_GPT_C3,
+}
+_SMALL_RATES = (5e-4, 2e-3)
+_SMALL_ABOUT = (
+  'with models of width 64, not 256, trained for 3,000 steps, not 100,000, at'
+  ' two other learning rates; its transformer has 2 layers, not 5.'
+)
+_TABLE_2_TASK = {
+  'parity_check': {**_FIRST_GROUP, 'task_params': {'probability': 0.5}}
+}
+_TABLE_2_MODELS = ('regular_gpt_c2', 'rnn', 'transformer')
 
 _TINY = {
   **_PAPER,
@@ -287,24 +308,27 @@ PRESETS = {
   'table1_extra': Preset(_PAPER, _TASKS, _EXTRA_MODELS),
   'table2': Preset(
     _PAPER,
-    {'parity_check': {**_FIRST_GROUP, 'task_params': {'probability': 0.5}}},
-    {name: _MODELS[name] for name in ('regular_gpt_c2', 'rnn', 'transformer')},
+    _TABLE_2_TASK,
+    {name: _MODELS[name] for name in _TABLE_2_MODELS},
     tests={'parity_check': _PROBABILITIES},
     paper=2,
   ),
-  # Without the transformer, which is slow on a CPU.
   'table1_small': Preset(
     _SMALL,
     _TASKS,
-    {
-      'rnn': _SMALL_RNN,
-      'regular_gpt_c2': _REGULAR_GPT_C2,
-      'regular_gpt_c3': _REGULAR_GPT_C3,
-    },
-    learning_rates=(5e-4, 2e-3),
+    _SMALL_MODELS,
+    learning_rates=_SMALL_RATES,
     paper=1,
-    about='Table 1 with models of width 64, not 256, trained for 3,000 steps,'
-    ' not 100,000, at two other learning rates, and without its transformer.',
+    about=f'Table 1 {_SMALL_ABOUT}',
+  ),
+  'table2_small': Preset(
+    _SMALL,
+    _TABLE_2_TASK,
+    {name: _SMALL_MODELS[name] for name in _TABLE_2_MODELS},
+    learning_rates=_SMALL_RATES,
+    tests={'parity_check': _PROBABILITIES},
+    paper=2,
+    about=f'Table 2 {_SMALL_ABOUT}',
   ),
   # Its tasks are a user's automata.
   'mlregtest': Preset(
