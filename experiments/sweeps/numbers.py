@@ -10,9 +10,6 @@ from experiments.formal import config as config_lib
 from experiments.formal import evaluation, range_evaluation
 from experiments.sweeps import paper, presets, results
 
-# Shown in the table of the preset whose tasks it shares.
-_BESIDE = {'table1_extra': 'table1'}
-
 # Fields that runs of one cell differ in, or on which no result depends.
 _FREE_FIELDS = ('learning_rate', 'seed', 'model_init_seed', 'smallest_bucket')
 
@@ -48,7 +45,8 @@ class Entry:
     paper: What the paper reports, or None.
     result: What `ours` comes from, or None.
     about: What a report says of its preset.
-    is_own: Whether its preset is a user's own.
+    is_ours: Whether it stands beside those of another preset, which has them
+      as the paper does.
   """
 
   preset: str
@@ -59,7 +57,7 @@ class Entry:
   paper: Numbers | None
   result: results.Result | None
   about: str
-  is_own: bool
+  is_ours: bool
 
 
 def tables(
@@ -74,7 +72,7 @@ def tables(
 
   Returns:
     By preset, an entry for each of its numbers, missing ones too, task by task.
-    Those of `table1_extra` are in `table1`.
+    Those of a preset that stands beside another are in the other's.
 
   Raises:
     ValueError: If a result is not of a preset's cell.
@@ -95,12 +93,13 @@ def tables(
         raise ValueError(f'The cell {"/".join(key)} has no test {test!r}.')
   found = {name for name, _, _ in by_cell}
   # The paper's cells are shown, if missing, wherever ours are.
-  shown = found | {_BESIDE[name] for name in found if name in _BESIDE}
+  table_of = {n: preset.beside or n for n, preset in all_presets.items()}
+  shown = found | {table_of[name] for name in found}
   by_table: dict[str, list[Entry]] = {}
   for name, preset in all_presets.items():
     if name not in shown:
       continue
-    entries = by_table.setdefault(_BESIDE.get(name, name), [])
+    entries = by_table.setdefault(table_of[name], [])
     for key, cell in known.items():
       if key[0] == name:
         entries.extend(_entries(name, preset, cell, by_cell.get(key)))
@@ -138,7 +137,7 @@ def _entries(
           _published(preset.paper, cell, test, setting),
           result if is_measured else None,
           about=preset.about,
-          is_own=name not in presets.PRESETS,
+          is_ours=bool(preset.beside),
         )
       )
   return entries

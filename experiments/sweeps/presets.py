@@ -33,6 +33,7 @@ class Preset:
       parameters at test, by the test's name in reports.
     paper: Number of the paper's table beside which a report sets it; 0 for
       none.
+    beside: Name of the preset in whose table a report shows its cells, as ours.
     about: What a report says of it.
   """
 
@@ -45,6 +46,7 @@ class Preset:
     default_factory=dict
   )
   paper: int = 0
+  beside: str = ''
   about: str = ''
 
 
@@ -305,7 +307,7 @@ _MLREGTEST = {
 
 PRESETS = {
   'table1': Preset(_PAPER, _TASKS, _MODELS, paper=1),
-  'table1_extra': Preset(_PAPER, _TASKS, _EXTRA_MODELS),
+  'table1_extra': Preset(_PAPER, _TASKS, _EXTRA_MODELS, beside='table1'),
   'table2': Preset(
     _PAPER,
     _TABLE_2_TASK,

@@ -24,14 +24,13 @@ def num_measured(entries: Sequence[numbers.Entry]) -> str:
 
 def model_name(entry: numbers.Entry) -> str:
   """Returns a model's name, saying so where the paper does not have it."""
-  is_ours = entry.cell.experiment.max_extra_levels > 0 and not entry.is_own
-  return entry.cell.model + (' (ours)' if is_ours else '')
+  return entry.cell.model + (' (ours)' if entry.is_ours else '')
 
 
 def legend(entries: Sequence[numbers.Entry]) -> str:
   """Says what the numbers of a table are."""
-  about = entries[0].about
-  text = f'{about} ' if about else ''
+  about = dict.fromkeys(entry.about for entry in entries if entry.about)
+  text = ''.join(f'{part} ' for part in about)
   text += 'Mean accuracy over all lengths beyond training, in percent'
   if any(entry.test for entry in entries):
     text += ' (same length: accuracy at the longest training length)'
@@ -40,7 +39,8 @@ def legend(entries: Sequence[numbers.Entry]) -> str:
     ' seeds at the best learning rate / the mean over all runs. The best'
     ' learning rate is that of the highest mean over its seeds on these very'
     ' lengths, as in the paper, so Max and Avg are of a choice that saw the'
-    ' test. Perfect runs are right on every string beyond training.'
+    ' test; where there is one rate alone, nothing was chosen. Perfect runs are'
+    ' right on every string beyond training.'
   )
   if any(entry.paper for entry in entries):
     text += (
