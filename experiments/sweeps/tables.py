@@ -3,10 +3,14 @@
 from collections.abc import Mapping, Sequence
 import datetime
 
+from scipy import stats
+
 from experiments.engine import tables as tables_lib
 from experiments.sweeps import numbers, results
 
 MISSING = 'missing'
+# Of fewer runs an interval says nothing.
+_MIN_SEEDS = 16
 _DIVERGED = '†'
 _DIFFERS = '‡'
 
@@ -40,7 +44,8 @@ def legend(entries: Sequence[numbers.Entry]) -> str:
     ' learning rate is that of the highest mean over its seeds on these very'
     ' lengths, as in the paper, so Max and Avg are of a choice that saw the'
     ' test; where there is one rate alone, nothing was chosen. Perfect runs are'
-    ' right on every string beyond training.'
+    ' right on every string beyond training (of many runs, with the interval of'
+    ' Wilson, 1927, for their share).'
   )
   if any(entry.paper for entry in entries):
     text += (
@@ -144,7 +149,7 @@ def provenance(entries: Sequence[numbers.Entry]) -> Text:
         entry.cell.task,
         model_name(entry),
         ', '.join(rates),
-        f'{numbers.num_perfect(result)} of {len(result.runs)}',
+        _perfect(result),
         '; '.join(
           f'learning rate {run["learning_rate"]:g}, seed {run["seed"]}, at step'
           f' {run["diverged_at"]}'
@@ -161,6 +166,16 @@ def provenance(entries: Sequence[numbers.Entry]) -> Text:
       ]
     )
   return header, rows
+
+
+def _perfect(result: results.Result) -> str:
+  """Says how many runs are perfect, and of how many more that would tell."""
+  found, total = numbers.num_perfect(result), len(result.runs)
+  text = f'{found} of {total}'
+  if total < _MIN_SEEDS:
+    return text
+  interval = stats.binomtest(found, total).proportion_ci(0.95, 'wilson')
+  return f'{text} (95%: {100 * interval.low:.0f}..{100 * interval.high:.0f}%)'
 
 
 def _lengths(entry: numbers.Entry) -> str:
