@@ -127,7 +127,7 @@ def _entries(
     # Only the table of named tests asks for the training length.
     settings = (paper.SAME_LENGTH,) if test and test in cell.tests else ()
     for setting in (*settings, paper.EXTRAPOLATION):
-      is_measured = result is not None and test in result.accuracy
+      is_measured = result is not None and _is_tested(result, test)
       entries.append(
         Entry(
           name,
@@ -142,6 +142,12 @@ def _entries(
         )
       )
   return entries
+
+
+def _is_tested(result: results.Result, test: str) -> bool:
+  """Returns whether a result has a test, and any length of it."""
+  has_test = test in result.accuracy
+  return has_test and not np.isnan(results.accuracies(result, test)).all()
 
 
 def _published(
@@ -182,7 +188,8 @@ def _scores(result: results.Result, test: str, setting: str) -> np.ndarray:
     score = range_evaluation.score(accuracy_T, result.training_length)
     # Some files of strings have no longer ones.
     scores.append(range_evaluation.mean(accuracy_T) if score is None else score)
-  return 100 * np.array(scores)
+  # NaN where nothing is tested: not all languages have pairs of some lengths.
+  return 100 * np.array(scores, float)
 
 
 def best_learning_rate(
@@ -210,13 +217,27 @@ def runs_at(result: results.Result, learning_rate: float) -> list[int]:
   ]
 
 
+def is_perfect(accuracy_RxT: np.ndarray, training_length: int) -> np.ndarray:
+  """Returns which runs are right on all that is tested beyond training, [R].
+
+  Args:
+    accuracy_RxT: At lengths 1, 2, ...; NaN where it is not tested.
+    training_length: The longest training string. Where nothing beyond it is
+      tested, no run is perfect.
+  """
+  beyond = accuracy_RxT[:, training_length:]
+  is_tested = ~np.isnan(beyond)
+  return ((beyond == 1) | ~is_tested).all(axis=1) & is_tested.any(axis=1)
+
+
 def num_perfect(result: results.Result) -> int:
   """Returns how many runs are right on all strings beyond training."""
-  is_right_TxR = [
-    (np.array(accuracy)[:, result.training_length :] == 1).all(-1)
-    for accuracy in result.accuracy.values()
-  ]
-  return int(np.all(is_right_TxR, axis=0).sum())
+  accuracies = [results.accuracies(result, test) for test in result.accuracy]
+  # A file of test strings may have no longer ones, which then says nothing.
+  accuracy_RxT = np.concatenate(
+    [accuracy[:, result.training_length :] for accuracy in accuracies], axis=1
+  )
+  return int(is_perfect(accuracy_RxT, 0).sum())
 
 
 def diverged(result: results.Result) -> list[dict]:

@@ -58,7 +58,7 @@ class Result:
   runs: list[dict[str, Any]]
   training_length: int
   chance: float
-  accuracy: dict[str, list[list[float]]]
+  accuracy: dict[str, list[list[float | None]]]
   curves: dict[str, list]
   wall_time_s: dict[str, float]
   date: str
