@@ -231,10 +231,7 @@ def symbols_and_labels(
       labels = fields_lib.answers(experiment.automaton)
     elif task.output_size == 2:
       labels = list(strings_task.LABELS)
-  symbols = [str(v) for v in range(task.input_size)]
-  if isinstance(task, task_lib.TokenTask):
-    symbols[: len(task.input_symbols)] = task.input_symbols
-  return symbols, labels
+  return data.symbols(task), labels
 
 
 def load_tests(
