@@ -9,7 +9,7 @@ import pytest
 
 from experiments.formal import builders
 from experiments.sweeps import mlregtest, presets, report, results, sweep
-from tests.tasks import automata_files_test
+from tests.tasks import automata
 
 _TINY = dataclasses.replace(
   presets.PRESETS['mlregtest'],
@@ -32,8 +32,8 @@ _TINY = dataclasses.replace(
 def folder(tmp_path):
   path = tmp_path / 'automata'
   path.mkdir()
-  (path / '02.01.Zp.1.2.0.att').write_text(automata_files_test.ATT)
-  (path / 'mine.dot').write_text(automata_files_test.DOT)
+  (path / '02.01.Zp.1.2.0.att').write_text(automata.ATT)
+  (path / 'mine.dot').write_text(automata.DOT)
   (path / 'README.md').write_text('Not an automaton.')
   return path
 
@@ -61,7 +61,7 @@ def test_what_is_no_folder_of_automata(folder, tmp_path):
     presets.with_tasks(mlregtest_preset, str(tmp_path / 'absent'))
   with pytest.raises(ValueError, match='has no automaton: no file whose name'):
     presets.with_tasks(mlregtest_preset, str(tmp_path))
-  (folder / 'mine.att').write_text(automata_files_test.ATT)
+  (folder / 'mine.att').write_text(automata.ATT)
   with pytest.raises(ValueError, match='two automata called mine'):
     presets.with_tasks(mlregtest_preset, str(folder))
   (folder / 'mine.att').write_text('0 1 a b')
@@ -89,9 +89,7 @@ def test_a_cell_is_measured_once_and_holds_no_automaton(
   capsys.readouterr()
   assert sweep.sweep('mlregtest', preset, str(tmp_path / 'b'), measured)
   assert 'Train' not in capsys.readouterr().err
-  (folder / 'mine.dot').write_text(
-    automata_files_test.DOT.replace('s1 -> s1', 's1 -> s0')
-  )
+  (folder / 'mine.dot').write_text(automata.DOT.replace('s1 -> s1', 's1 -> s0'))
   other = presets.with_tasks(_TINY, str(folder))
   other = sweep.narrowed(other, ['mine'], ['rnn'])
   with pytest.raises(ValueError, match='of another experiment: automaton'):
