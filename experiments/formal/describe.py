@@ -28,7 +28,7 @@ def page(**fields: Any) -> str:
   Raises:
     ValueError: As `describe`, or if fields are given, and none is a task.
   """
-  names = ('task', 'task_module', 'regex', 'automaton', 'strings')
+  names = ('task', 'task_module', *config_lib.SOURCES)
   if any(fields.get(name) for name in names):
     # Which says nothing of the longest test string.
     longest = fields.get('min_range_test_length')

@@ -235,7 +235,7 @@ def _meant(fields: Mapping[str, Any], name: str) -> Any:
   """Returns a field's value; nothing for a default that has no meaning."""
   value = fields.get(name)
   others = {
-    'task': ('regex', 'automaton', 'strings', 'task_module'),
+    'task': ('task_module', *config_lib.SOURCES),
     'architecture': ('model_module',),
   }
   is_replaced = any(fields.get(other) for other in others.get(name, ()))

@@ -109,8 +109,9 @@ def of_flags(values: Mapping[str, Any]) -> presets.Preset:
     {name: values[name] for name in names if name in values}
     for names in (config_lib.TASK_FIELDS, _MODEL_FIELDS)
   )
-  # A regex or a path makes no good name of a folder.
-  brought = [n for n in ('strings', 'regex', 'automaton') if n in values]
+  # A regex or a path makes no good name of a folder. Strings come first: beside
+  # a regex or an automaton they are what is trained on.
+  brought = [name for name in reversed(config_lib.SOURCES) if name in values]
   task = brought[0] if brought else config_lib.task_title(experiment)
   if not brought and not experiment.task_module:
     of_task['task'] = experiment.task

@@ -15,8 +15,6 @@ from experiments.formal import automata, registries
 from experiments.formal import config as config_lib
 
 Fields = Mapping[str, Any]
-# Fields that bring a language, in place of `task`.
-_SOURCES = ('regex', 'automaton', 'strings')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,7 +150,9 @@ def _names(
     ValueError: If a name is that of another task or model of ours.
   """
   names = {}
-  sources = [name for name in _SOURCES if {**base, **task_fields}.get(name)]
+  sources = [
+    name for name in config_lib.SOURCES if {**base, **task_fields}.get(name)
+  ]
   if not (sources or task_fields.get('task_module')):
     names['task'] = task
   if not model_fields.get('model_module'):
@@ -161,7 +161,7 @@ def _names(
   if not {'architecture', 'model_module'} & {*model_fields}:
     meant = base.get('architecture', model)
     _check_name('model', model, meant, registries.MODEL_BUILDERS)
-  if not {'task', 'task_module', *_SOURCES} & {*task_fields}:
+  if not {'task', 'task_module', *config_lib.SOURCES} & {*task_fields}:
     meant = base[sources[0]] if sources else base.get('task', task)
     _check_name('task', task, meant, registries.TASK_BUILDERS)
   return names
