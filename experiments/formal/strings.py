@@ -10,8 +10,6 @@ import functools
 import os
 from typing import Any
 
-import numpy as np
-
 from experiments.engine import progress
 from experiments.formal import config as config_lib
 from experiments.formal import data

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from tasks.automata import automaton as automaton_lib
 from tasks.automata import description as description_lib
 from tasks.automata import minimization
-from tasks.regular import automaton as automaton_lib
 
 _FIELDS = (
   'alphabet',

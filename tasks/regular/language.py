@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from tasks import task
-from tasks.regular import automaton as automaton_lib
+from tasks.automata import automaton as automaton_lib
 from tasks.regular import automaton_task
 
 SAMPLERS = ('paper', 'uniform')

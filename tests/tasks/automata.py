@@ -4,9 +4,9 @@ import json
 
 from hypothesis import strategies as st
 
+from tasks.automata import automaton as automaton_lib
 from tasks.automata import fields as fields_lib
 from tasks.automata import reading
-from tasks.regular import automaton as automaton_lib
 
 # An odd number of a's.
 FIELDS = {
