@@ -7,7 +7,7 @@ import dataclasses
 import tempfile
 import time
 
-from absl import app, flags, logging
+from absl import flags, logging
 import jax
 
 from benchmarks import timing
@@ -45,10 +45,8 @@ def _experiment(steps):
   )
 
 
-def main(argv):
+def main():
   """Prints the tables."""
-  if len(argv) > 1:
-    raise app.UsageError('Unexpected arguments.')
   logging.set_verbosity(logging.ERROR)  # Checkpoints have much to say.
   runs = [(3e-4, seed, seed) for seed in range(_RUNS.value)]
   short = _experiment(_STEPS.value)
@@ -88,4 +86,4 @@ def main(argv):
 
 
 if __name__ == '__main__':
-  app.run(main)
+  timing.run(main)
