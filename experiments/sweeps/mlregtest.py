@@ -15,9 +15,9 @@ import numpy as np
 
 from experiments.engine import tables as tables_lib
 from experiments.formal import adversarial, range_evaluation
-from experiments.sweeps import numbers, results, tables
+from experiments.sweeps import numbers, presets, results, tables
 
-PRESET = 'mlregtest'
+PRESET = presets.OF_AUTOMATA
 # Short and long, random and adversarial; called as MLRegTest's test sets.
 _KINDS = {
   'SR': ('', False),

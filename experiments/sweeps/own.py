@@ -39,8 +39,8 @@ from experiments.sweeps import results as results_lib
 
 # A sweep's name, if no file gives it one.
 NAME = 'own'
-LEARNING_RATES = [config_lib.Experiment.learning_rate]
-SEEDS = [0, 1, 2]
+_LEARNING_RATES = [config_lib.Experiment.learning_rate]
+_SEEDS = [0, 1, 2]
 
 # Names are folders.
 _NAME = re.compile(r'\w[\w.,=+-]{0,99}')
@@ -54,7 +54,7 @@ _LISTED = {
   'model_init_seed': 'seeds',
 }
 _IN_FILES = ('automaton', 'strings', 'test_strings')
-MODULES = ('task_module', 'model_module')
+_MODULES = ('task_module', 'model_module')
 _MODEL_FIELDS = ('architecture', 'architecture_params', 'model_module')
 # Which language, which model: cells differ in these.
 OF_CELLS = (*config_lib.TASK_FIELDS, *_MODEL_FIELDS)
@@ -88,17 +88,17 @@ def chosen(
   if cells:
     modules = {
       name: [part for part in fields.pop(name, '').split(',') if part]
-      for name in MODULES
+      for name in _MODULES
     }
-    return name_of(cells), read(cells, modules), fields
+    return _name_of(cells), read(cells, modules), fields
   if not fields:
     raise ValueError(
       'Give --preset, --cells, or flags of launch.train, as --task.'
     )
-  return NAME, of_flags(fields), {}
+  return NAME, _of_flags(fields), {}
 
 
-def of_flags(values: Mapping[str, Any]) -> presets.Preset:
+def _of_flags(values: Mapping[str, Any]) -> presets.Preset:
   """Returns a sweep over learning rates and seeds: one task, one model.
 
   Args:
@@ -121,8 +121,8 @@ def of_flags(values: Mapping[str, Any]) -> presets.Preset:
     base={k: v for k, v in values.items() if k not in OF_CELLS},
     tasks={task: of_task},
     models={config_lib.model_title(experiment): of_model},
-    learning_rates=LEARNING_RATES,
-    seeds=SEEDS,
+    learning_rates=_LEARNING_RATES,
+    seeds=_SEEDS,
   )
 
 
@@ -145,10 +145,10 @@ def read(path: str, modules: Mapping[str, Iterable[str]]) -> presets.Preset:
       *preset.tasks.values(),
       *preset.models.values(),
     )
-    for field in MODULES
+    for field in _MODULES
     if fields.get(field)
   }
-  given = {(field, name) for field in MODULES for name in modules[field]}
+  given = {(field, name) for field in _MODULES for name in modules[field]}
   for field, name in sorted(named - given):
     raise ValueError(f'{path} names a module, {run.to_trust(field, name)}.')
   for field, name in sorted(given - named):
@@ -158,21 +158,21 @@ def read(path: str, modules: Mapping[str, Iterable[str]]) -> presets.Preset:
 
 def _with_files(fields: dict[str, Any]) -> dict[str, Any]:
   """Reads what is a path; completes the automaton."""
-  read = dict(fields)
+  completed = dict(fields)
   if automaton := fields.get('automaton'):
     is_path = isinstance(automaton, str)
     found = (automata.read if is_path else automata.complete)(automaton)
-    read['automaton'] = found.fields
+    completed['automaton'] = found.fields
     for note in found.notes:
       progress.say(note)
   if isinstance(fields.get('strings'), str):
-    read['strings'] = strings.describe(fields['strings'])
-    longest, _ = read['strings']['lengths'][-1]
-    read.setdefault('sequence_length', longest)
+    completed['strings'] = strings.describe(fields['strings'])
+    longest, _ = completed['strings']['lengths'][-1]
+    completed.setdefault('sequence_length', longest)
   if isinstance(fields.get('test_strings'), str):
     tests = strings.describe_tests(fields['test_strings'].split(','))
-    read['test_strings'] = tests
-  return read
+    completed['test_strings'] = tests
+  return completed
 
 
 def _read(path: str, change=lambda fields: fields) -> presets.Preset:
@@ -196,8 +196,10 @@ def _read(path: str, change=lambda fields: fields) -> presets.Preset:
 
 
 def _to_preset(contents: Any, change) -> presets.Preset:
-  known = ('base', 'tasks', 'models', 'learning_rates', 'seeds', 'tests')
-  known += ('about',)
+  known = (
+    *('base', 'tasks', 'models', 'learning_rates', 'seeds', 'tests'),
+    'about',
+  )
   _check_object('it', contents, known)
   for name in ('tasks', 'models'):
     if not contents.get(name):
@@ -240,8 +242,8 @@ def _to_preset(contents: Any, change) -> presets.Preset:
       }
       for name in ('tasks', 'models')
     },
-    learning_rates=_numbers(contents, 'learning_rates', LEARNING_RATES, float),
-    seeds=_numbers(contents, 'seeds', SEEDS, int),
+    learning_rates=_numbers(contents, 'learning_rates', _LEARNING_RATES, float),
+    seeds=_numbers(contents, 'seeds', _SEEDS, int),
     tests=tests,
     about=about,
   )
@@ -277,7 +279,7 @@ def _numbers(
   return numbers
 
 
-def name_of(path: str) -> str:
+def _name_of(path: str) -> str:
   """Returns a sweep's name from its file's.
 
   Raises:

@@ -15,6 +15,8 @@ from experiments.formal import automata, registries
 from experiments.formal import config as config_lib
 
 Fields = Mapping[str, Any]
+# The preset whose tasks are the automata of a user's folder.
+OF_AUTOMATA = 'mlregtest'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,7 +132,7 @@ def with_tasks(preset: Preset, folder: str | None) -> Preset:
   if preset.tasks and folder is None:
     return preset
   if preset.tasks:
-    raise ValueError('--automata is for --preset=mlregtest.')
+    raise ValueError(f'--automata is for --preset={OF_AUTOMATA}.')
   if folder is None:
     raise ValueError('Give --automata, the folder of automata to learn.')
   found = automata.read_folder(folder)
@@ -306,8 +308,7 @@ PRESETS = {
     about='Table 1 with models of width 64, not 256, trained for 3,000 steps,'
     ' not 100,000, at two other learning rates, and without its transformer.',
   ),
-  # Its tasks are a user's automata.
-  'mlregtest': Preset(
+  OF_AUTOMATA: Preset(
     _MLREGTEST,
     {},
     {
