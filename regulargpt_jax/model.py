@@ -2,7 +2,7 @@
 
 Tokens are right-aligned, -1 standing for "no symbol", so that strings of many
 lengths share one compiled program: the answer never depends on how far a
-string was padded, nor do the number of levels it goes through.
+string was padded, nor on how many levels it goes through.
 
 Letters: B batch, T length, n positions of a level, N rows, C chunk size, D
 width, H heads, d head size, S rows of a table.

@@ -192,6 +192,8 @@ class Experiment(experiment_lib.BaseExperiment):
     )
 
 
+# Fields that bring a language, in place of `task`.
+SOURCES = ('regex', 'automaton', 'strings')
 # Fields that say which language it is.
 TASK_FIELDS = (
   'task',

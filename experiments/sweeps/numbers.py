@@ -8,7 +8,7 @@ import numpy as np
 from experiments.engine import experiment as experiment_lib
 from experiments.formal import config as config_lib
 from experiments.formal import evaluation, range_evaluation
-from experiments.sweeps import paper, presets, results
+from experiments.sweeps import grid, paper, presets, results
 
 # Fields that runs of one cell differ in, or on which no result depends.
 _FREE_FIELDS = ('learning_rate', 'seed', 'model_init_seed', 'smallest_bucket')
@@ -50,7 +50,7 @@ class Entry:
   """
 
   preset: str
-  cell: presets.Cell
+  cell: grid.Cell
   test: str
   setting: str
   ours: Numbers | None
@@ -62,7 +62,7 @@ class Entry:
 
 def tables(
   measured: Iterable[results.Result],
-  own: Mapping[str, presets.Preset] | None = None,
+  own: Mapping[str, grid.Preset] | None = None,
 ) -> dict[str, list[Entry]]:
   """Returns the tables of which at least one cell is measured.
 
@@ -82,7 +82,7 @@ def tables(
   known = {
     (name, cell.task, cell.model): cell
     for name, preset in all_presets.items()
-    for cell in presets.cells(preset)
+    for cell in grid.cells(preset)
   }
   for key, result in by_cell.items():
     if key not in known:
@@ -106,7 +106,7 @@ def tables(
   return by_table
 
 
-def _tests(cell: presets.Cell) -> list[str]:
+def _tests(cell: grid.Cell) -> list[str]:
   """Returns the names of a cell's tests, of further kinds of strings too."""
   return [
     evaluation.named(test, kind)
@@ -117,8 +117,8 @@ def _tests(cell: presets.Cell) -> list[str]:
 
 def _entries(
   name: str,
-  preset: presets.Preset,
-  cell: presets.Cell,
+  preset: grid.Preset,
+  cell: grid.Cell,
   result: results.Result | None,
 ) -> list[Entry]:
   entries = []
@@ -126,7 +126,7 @@ def _entries(
     # Only the table of named tests asks for the training length.
     settings = (paper.SAME_LENGTH,) if test and test in cell.tests else ()
     for setting in (*settings, paper.EXTRAPOLATION):
-      is_measured = result is not None and test in result.accuracy
+      is_measured = result is not None and _is_tested(result, test)
       entries.append(
         Entry(
           name,
@@ -143,8 +143,14 @@ def _entries(
   return entries
 
 
+def _is_tested(result: results.Result, test: str) -> bool:
+  """Returns whether a result has a test, and any length of it."""
+  has_test = test in result.accuracy
+  return has_test and not np.isnan(results.accuracies(result, test)).all()
+
+
 def _published(
-  table: int, cell: presets.Cell, test: str, setting: str
+  table: int, cell: grid.Cell, test: str, setting: str
 ) -> Numbers | None:
   if table == 1:
     return Numbers(*paper.TABLE_1[cell.task, cell.model])
@@ -181,7 +187,8 @@ def _scores(result: results.Result, test: str, setting: str) -> np.ndarray:
     score = range_evaluation.score(accuracy_T, result.training_length)
     # Some files of strings have no longer ones.
     scores.append(range_evaluation.mean(accuracy_T) if score is None else score)
-  return 100 * np.array(scores)
+  # NaN where nothing is tested: not all languages have pairs of some lengths.
+  return 100 * np.array(scores, float)
 
 
 def best_learning_rate(
@@ -209,13 +216,27 @@ def runs_at(result: results.Result, learning_rate: float) -> list[int]:
   ]
 
 
+def is_perfect(accuracy_RxT: np.ndarray, training_length: int) -> np.ndarray:
+  """Returns which runs are right on all that is tested beyond training, [R].
+
+  Args:
+    accuracy_RxT: At lengths 1, 2, ...; NaN where it is not tested.
+    training_length: The longest training string. Where nothing beyond it is
+      tested, no run is perfect.
+  """
+  beyond = accuracy_RxT[:, training_length:]
+  is_tested = ~np.isnan(beyond)
+  return ((beyond == 1) | ~is_tested).all(axis=1) & is_tested.any(axis=1)
+
+
 def num_perfect(result: results.Result) -> int:
   """Returns how many runs are right on all strings beyond training."""
-  is_right_TxR = [
-    (np.array(accuracy)[:, result.training_length :] == 1).all(-1)
-    for accuracy in result.accuracy.values()
-  ]
-  return int(np.all(is_right_TxR, axis=0).sum())
+  accuracies = [results.accuracies(result, test) for test in result.accuracy]
+  # A file of test strings may have no longer ones, which then says nothing.
+  accuracy_RxT = np.concatenate(
+    [accuracy[:, result.training_length :] for accuracy in accuracies], axis=1
+  )
+  return int(is_perfect(accuracy_RxT, 0).sum())
 
 
 def diverged(result: results.Result) -> list[dict]:
@@ -224,7 +245,7 @@ def diverged(result: results.Result) -> list[dict]:
 
 
 def differences(
-  result: results.Result, cell: presets.Cell, where: str = 'preset'
+  result: results.Result, cell: grid.Cell, where: str = 'preset'
 ) -> list[str]:
   """Returns how a result was made otherwise than a cell says.
 

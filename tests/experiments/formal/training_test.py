@@ -44,7 +44,6 @@ def workdir(trained, tmp_path):
   return shutil.copytree(trained, tmp_path / 'trained')
 
 
-# Few levels, which are what tracing and compiling take their time for.
 @pytest.fixture
 def compilations():
   """Names of the programs that JAX compiles or finds in its cache."""
@@ -297,23 +296,22 @@ def test_same_command_same_result_and_what_is_written(
   )
 
 
-def _damage(workdir, step):
+def _largest_file(workdir, step):
   folder = workdir / 'checkpoints' / str(step)
-  victim = max(
+  return max(
     (p for p in folder.rglob('*') if p.is_file()),
     key=lambda p: p.stat().st_size,
   )
-  contents = bytearray(victim.read_bytes())
-  return victim, contents
 
 
 @pytest.mark.parametrize('kind', ['truncated', 'flipped', 'missing'])
 def test_a_damaged_checkpoint_is_passed_over(kind, workdir, capfd):
   expected = tiny.train(tiny.TINY, workdir)  # It is already.
-  victim, contents = _damage(workdir, 6)
+  victim = _largest_file(workdir, 6)
   if kind == 'missing':
     victim.unlink()
   else:
+    contents = bytearray(victim.read_bytes())
     if kind == 'truncated':
       contents = contents[: len(contents) // 2]
     else:
@@ -328,8 +326,7 @@ def test_a_damaged_checkpoint_is_passed_over(kind, workdir, capfd):
 
 def test_nothing_but_damaged_checkpoints_is_an_error(workdir):
   for step in (2, 4, 6):
-    victim, _ = _damage(workdir, step)
-    victim.write_bytes(b'')
+    _largest_file(workdir, step).write_bytes(b'')
   with pytest.raises(OSError, match='damaged'):
     tiny.train(tiny.TINY, workdir)
 

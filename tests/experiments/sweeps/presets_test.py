@@ -6,7 +6,7 @@ import jax
 import pytest
 
 from experiments.formal import builders, training
-from experiments.sweeps import paper, presets
+from experiments.sweeps import grid, paper, presets
 
 # Chi et al. (2023), table 1: RNN, Transformer, RegularGPT C = 2 and C = 3, each
 # Max / Avg.
@@ -53,7 +53,7 @@ def _typed_table_1():
 
 
 def _cells(name):
-  return presets.cells(presets.PRESETS[name])
+  return grid.cells(presets.PRESETS[name])
 
 
 def test_table_1_is_as_printed():
@@ -205,4 +205,4 @@ def test_every_cell_and_test_can_be_made(name):
 def test_no_runs_is_refused():
   for nothing in ({'seeds': ()}, {'learning_rates': ()}):
     with pytest.raises(ValueError, match='at least one'):
-      presets.cells(dataclasses.replace(presets.PRESETS['smoke'], **nothing))
+      grid.cells(dataclasses.replace(presets.PRESETS['smoke'], **nothing))

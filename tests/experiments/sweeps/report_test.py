@@ -13,7 +13,14 @@ import numpy as np
 import pytest
 
 from experiments.engine import results as results_lib
-from experiments.sweeps import numbers, paper, presets, results, tables
+from experiments.sweeps import (
+  grid,
+  numbers,
+  paper,
+  presets,
+  results,
+  tables,
+)
 from experiments.sweeps import page as page_lib
 from experiments.sweeps import pictures as sweep_pictures
 from experiments.sweeps import report as sweep_report
@@ -144,7 +151,7 @@ def test_every_number_of_a_preset_is_shown_or_missing(written):
       if line['preset'] == name and line['setting'] == paper.EXTRAPOLATION
     ] == [
       (cell.task, cell.model, test)
-      for cell in presets.cells(presets.PRESETS[name])
+      for cell in grid.cells(presets.PRESETS[name])
       for test in cell.tests
     ]
   measured = {
