@@ -60,6 +60,16 @@ _MODEL_FIELDS = ('architecture', 'architecture_params', 'model_module')
 OF_CELLS = (*config_lib.TASK_FIELDS, *_MODEL_FIELDS)
 # Flags of a sweep. The block of RegularGPT is called as the sweep's preset.
 FLAGS = tuple(name for name in _FIELDS if name not in (*_LISTED, 'preset'))
+# What a file of cells may have.
+_KEYS = (
+  'base',
+  'tasks',
+  'models',
+  'learning_rates',
+  'seeds',
+  'tests',
+  'about',
+)
 
 
 def chosen(
@@ -196,11 +206,7 @@ def _read(path: str, change=lambda fields: fields) -> grid.Preset:
 
 
 def _to_preset(contents: Any, change) -> grid.Preset:
-  known = (
-    *('base', 'tasks', 'models', 'learning_rates', 'seeds', 'tests'),
-    'about',
-  )
-  _check_object('it', contents, known)
+  _check_object('it', contents, _KEYS)
   for name in ('tasks', 'models'):
     if not contents.get(name):
       raise ValueError(f'it has no {name}.')
@@ -312,7 +318,7 @@ def keep(name: str, preset: grid.Preset, results_dir: str) -> None:
   """
   path = os.path.join(results_dir, name, results_lib.DEFINITION)
   contents = json.loads(json.dumps(dataclasses.asdict(preset)))
-  del contents['paper']
+  contents = {key: contents[key] for key in _KEYS}
   if files.exists(path):
     found = json.loads(json.dumps(dataclasses.asdict(_read(path))))
     differing = [
