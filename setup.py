@@ -4,9 +4,8 @@ import setuptools
 
 _GCS = ['gcsfs']
 _TEXT = [
-  'array-record',
   'grain',
-  'importlib_resources',
+  'importlib_resources',  # Of tensorflow-datasets, which does not ask for it.
   'tensorflow-datasets',
   'tiktoken',
   'zstandard',

@@ -8,7 +8,7 @@ import io
 import tempfile
 import time
 
-from absl import app, flags
+from absl import flags
 
 from benchmarks import timing
 from experiments.analysis import attention, clusters, receptive_field
@@ -22,10 +22,8 @@ _LENGTH = flags.DEFINE_integer('length', 500, 'Length of the strings.')
 _MAX_CLUSTERS = 64
 
 
-def main(argv):
+def main():
   """Prints the seconds that each analysis takes, compilation included."""
-  if len(argv) > 1:
-    raise app.UsageError('Unexpected arguments.')
   experiment = config.Experiment(task=_TASK.value, embedding_dim=_DIM.value)
   task, model = builders.make_task_and_model(experiment)
   state = training.init_state(experiment, model)
@@ -64,4 +62,4 @@ def main(argv):
 
 
 if __name__ == '__main__':
-  app.run(main)
+  timing.run(main)

@@ -5,7 +5,7 @@ python -m benchmarks.attention
 
 import functools
 
-from absl import app, flags
+from absl import flags
 import jax
 import jax.numpy as jnp
 
@@ -99,10 +99,8 @@ def _ratios(these, those, is_known):
   return [f'{x / y:.2f}' for x, y in zip(these, those, strict=True)]
 
 
-def main(argv):
+def main():
   """Prints the tables."""
-  if len(argv) > 1:
-    raise app.UsageError('Unexpected arguments.')
   lengths = [_SHORTEST.value]
   while 2 * lengths[-1] <= _LONGEST.value:
     lengths.append(2 * lengths[-1])
@@ -141,4 +139,4 @@ def main(argv):
 
 
 if __name__ == '__main__':
-  app.run(main)
+  timing.run(main)

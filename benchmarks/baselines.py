@@ -6,16 +6,13 @@ python -m benchmarks.baselines
 import functools
 import tempfile
 
-from absl import app, flags
+from absl import flags
 import jax
-import jax.numpy as jnp
 
 from benchmarks import timing
-from experiments.engine import devices
 from experiments.formal import (
   builders,
   config,
-  data,
   range_evaluation,
   training,
 )
@@ -46,18 +43,8 @@ def _experiment(architecture):
 
 
 def _step(experiment, width):
-  task, model = builders.make_task_and_model(experiment)
-  source = data.make_source(task, experiment.batch_size, [width])
-  runs = training.make_runs([experiment.run])
-  arguments = (
-    training.init_state(experiment, model),
-    runs,
-    jnp.int32(experiment.sequence_length),
-  )
-  step, _ = timing.compiled(
-    training.make_step(task, source, model, devices.make_mesh(1, 1), width),
-    *arguments,
-  )
+  step_fn, arguments = timing.training_step(experiment, width)
+  step, _ = timing.compiled(step_fn, *arguments)
   return functools.partial(step, *arguments)
 
 
@@ -78,10 +65,8 @@ def _num_programs(experiment):
   return sum('accuracy_of' in name for name in names)
 
 
-def main(argv):
+def main():
   """Prints the table."""
-  if len(argv) > 1:
-    raise app.UsageError('Unexpected arguments.')
   rows = []
   with tempfile.TemporaryDirectory() as cache:
     jax.config.update('jax_compilation_cache_dir', cache)
@@ -111,4 +96,4 @@ def main(argv):
 
 
 if __name__ == '__main__':
-  app.run(main)
+  timing.run(main)

@@ -5,7 +5,7 @@ python -m benchmarks.evaluation
 
 import time
 
-from absl import app, flags
+from absl import flags
 import jax
 
 from benchmarks import timing
@@ -17,10 +17,8 @@ _LONGEST = flags.DEFINE_integer('longest', 500, 'Longest string.')
 _BATCH_SIZE = flags.DEFINE_integer('batch_size', 512, 'Strings per length.')
 
 
-def main(argv):
+def main():
   """Prints the seconds that an evaluation takes, compilation included."""
-  if len(argv) > 1:
-    raise app.UsageError('Unexpected arguments.')
   experiment = config.Experiment(
     task=_TASK.value,
     embedding_dim=_DIM.value,
@@ -49,4 +47,4 @@ def main(argv):
 
 
 if __name__ == '__main__':
-  app.run(main)
+  timing.run(main)

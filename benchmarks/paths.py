@@ -5,7 +5,7 @@ python -m benchmarks.paths
 
 import functools
 
-from absl import app, flags
+from absl import flags
 import jax
 
 from benchmarks import timing
@@ -54,10 +54,8 @@ def _megabytes(program):
   return f'{program.memory_analysis().temp_size_in_bytes / 1e6:.0f}'
 
 
-def main(argv):
+def main():
   """Prints the tables."""
-  if len(argv) > 1:
-    raise app.UsageError('Unexpected arguments.')
   lengths = [256]
   while lengths[-1] < _LONGEST.value:
     lengths.append(2 * lengths[-1])
@@ -114,4 +112,4 @@ def main(argv):
 
 
 if __name__ == '__main__':
-  app.run(main)
+  timing.run(main)

@@ -9,13 +9,11 @@ import itertools
 import random
 import re
 
-from absl import app, flags
+from absl import flags
 import jax
-import jax.numpy as jnp
 
 from benchmarks import timing
-from experiments.engine import devices
-from experiments.formal import builders, config, data, registries, training
+from experiments.formal import config, registries
 
 _LENGTHS = flags.DEFINE_list('lengths', ['40', '500'], 'Lengths of strings.')
 _BATCH_SIZE = flags.DEFINE_integer('batch_size', 128, 'Strings per batch.')
@@ -339,26 +337,14 @@ def _on_device(task, length):
 def _step_seconds():
   """Returns the seconds of RegularGPT's training step at D = 256, T = 40."""
   experiment = config.Experiment(embedding_dim=256)
-  task, model = builders.make_task_and_model(experiment)
-  source = data.make_source(task, experiment.batch_size, [40])
-  runs = training.make_runs([experiment.run])
-  state = training.init_state(experiment, model)
-  step, _ = timing.compiled(
-    training.make_step(task, source, model, devices.make_mesh(1, 1), 40),
-    state,
-    runs,
-    jnp.int32(40),
-  )
-  (seconds,) = timing.interleaved(
-    [functools.partial(step, state, runs, jnp.int32(40))]
-  )
+  step_fn, arguments = timing.training_step(experiment, 40)
+  step, _ = timing.compiled(step_fn, *arguments)
+  (seconds,) = timing.interleaved([functools.partial(step, *arguments)])
   return seconds
 
 
-def main(argv):
+def main():
   """Prints the tables."""
-  if len(argv) > 1:
-    raise app.UsageError('Unexpected arguments.')
   step_s = _step_seconds()
   for length in map(int, _LENGTHS.value):
     rows = []
@@ -389,4 +375,4 @@ def main(argv):
 
 
 if __name__ == '__main__':
-  app.run(main)
+  timing.run(main)

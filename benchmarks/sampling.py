@@ -5,7 +5,7 @@ python -m benchmarks.sampling
 
 import functools
 
-from absl import app, flags
+from absl import flags
 import jax
 import jax.numpy as jnp
 
@@ -68,10 +68,8 @@ def _programs(model, length):
   ]
 
 
-def main(argv):
+def main():
   """Prints the table."""
-  if len(argv) > 1:
-    raise app.UsageError('Unexpected arguments.')
   sizes = {
     'embedding_dim': _DIM.value,
     'num_heads': _NUM_HEADS.value,
@@ -111,4 +109,4 @@ def main(argv):
 
 
 if __name__ == '__main__':
-  app.run(main)
+  timing.run(main)

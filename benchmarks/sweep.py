@@ -7,12 +7,12 @@ import dataclasses
 import tempfile
 import time
 
-from absl import app, flags, logging
+from absl import flags, logging
 import jax
 
 from benchmarks import timing
 from experiments.formal import builders, training
-from experiments.sweeps import presets, sweep
+from experiments.sweeps import grid, presets, sweep
 
 _DIM = flags.DEFINE_integer('embedding_dim', 256, 'Width of the model.')
 _RUNS = flags.DEFINE_integer('runs', 9, 'Number of runs.')
@@ -35,7 +35,7 @@ def _experiment(steps):
   preset = sweep.narrowed(
     presets.PRESETS['table1'], ['parity_check'], ['regular_gpt_c2']
   )
-  (cell,) = presets.cells(preset)
+  (cell,) = grid.cells(preset)
   return dataclasses.replace(
     cell.experiment,
     embedding_dim=_DIM.value,
@@ -45,10 +45,8 @@ def _experiment(steps):
   )
 
 
-def main(argv):
+def main():
   """Prints the tables."""
-  if len(argv) > 1:
-    raise app.UsageError('Unexpected arguments.')
   logging.set_verbosity(logging.ERROR)  # Checkpoints have much to say.
   runs = [(3e-4, seed, seed) for seed in range(_RUNS.value)]
   short = _experiment(_STEPS.value)
@@ -88,4 +86,4 @@ def main(argv):
 
 
 if __name__ == '__main__':
-  app.run(main)
+  timing.run(main)

@@ -7,7 +7,7 @@ import itertools
 import tempfile
 import time
 
-from absl import app, flags
+from absl import flags
 
 from benchmarks import timing
 from experiments.text import loading, preparation, tokenizers
@@ -65,10 +65,8 @@ def _load(stream, length):
   return _BATCH_SIZE.value * length / seconds, share
 
 
-def main(argv):
+def main():
   """Prints the tables."""
-  if len(argv) > 1:
-    raise app.UsageError('Unexpected arguments.')
   prepared, loaded = [], []
   for tokenizer in _TOKENIZERS.value:
     for num_workers in map(int, _NUM_WORKERS.value):
@@ -93,4 +91,4 @@ def main(argv):
 
 
 if __name__ == '__main__':
-  app.run(main)
+  timing.run(main)

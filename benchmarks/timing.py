@@ -1,10 +1,46 @@
-"""Timing and tables shared by the benchmarks."""
+"""What the benchmarks share: how they are run, timed and shown."""
 
 from collections.abc import Callable, Sequence
 import time
 from typing import Any
 
+from absl import app
 import jax
+import jax.numpy as jnp
+
+from experiments.engine import devices, tables
+from experiments.formal import builders, config, data, training
+
+
+def run(main: Callable[[], None]) -> None:
+  """Reads the flags of the command line and runs a benchmark."""
+
+  def run_main(argv):
+    if len(argv) > 1:
+      raise app.UsageError('Unexpected arguments.')
+    main()
+
+  app.run(run_main)
+
+
+def training_step(
+  experiment: config.Experiment, width: int
+) -> tuple[Callable[..., Any], tuple]:
+  """Returns a training step of one run, to be compiled, and its arguments.
+
+  Args:
+    experiment: Whose longest strings are trained on.
+    width: What they are padded to.
+  """
+  task, model = builders.make_task_and_model(experiment)
+  source = data.make_source(task, experiment.batch_size, [width])
+  arguments = (
+    training.init_state(experiment, model),
+    training.make_runs([experiment.run]),
+    jnp.int32(experiment.sequence_length),
+  )
+  mesh = devices.make_mesh(1, 1)
+  return training.make_step(task, source, model, mesh, width), arguments
 
 
 def compiled(function: Callable[..., Any], *args) -> tuple[Any, float]:
@@ -47,10 +83,4 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence]):
   """Prints a table in Markdown."""
   device = jax.devices()[0].device_kind
   print(f'\n{title} (jax {jax.__version__}, {device})\n')
-  cells = [[str(cell) for cell in row] for row in (header, *rows)]
-  widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
-  for i, row in enumerate(cells):
-    line = ' | '.join(c.ljust(w) for c, w in zip(row, widths, strict=True))
-    print(f'| {line} |')
-    if i == 0:
-      print('|' + '|'.join('-' * (w + 2) for w in widths) + '|')
+  print(tables.markdown(header, [list(map(str, row)) for row in rows]))

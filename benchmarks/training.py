@@ -8,13 +8,11 @@ import functools
 import tempfile
 import time
 
-from absl import app, flags, logging
+from absl import flags, logging
 import jax
-import jax.numpy as jnp
 
 from benchmarks import products, timing
-from experiments.engine import devices
-from experiments.formal import builders, config, data, training
+from experiments.formal import builders, config, training
 
 _DIM = flags.DEFINE_integer('embedding_dim', 256, 'Width of the model.')
 _STEPS = flags.DEFINE_integer(
@@ -27,16 +25,7 @@ def _step_cost():
   rows = []
   for name in ('parity_check', 'cycle_navigation', 'modular_arithmetic'):
     experiment = config.Experiment(task=name, embedding_dim=_DIM.value)
-    task, model = builders.make_task_and_model(experiment)
-    source = data.make_source(task, experiment.batch_size, [40])
-    arguments = (
-      training.init_state(experiment, model),
-      training.make_runs([experiment.run]),
-      jnp.int32(40),
-    )
-    step_fn = training.make_step(
-      task, source, model, devices.make_mesh(1, 1), 40
-    )
+    step_fn, arguments = timing.training_step(experiment, 40)
     step, compile_s = timing.compiled(step_fn, *arguments)
     only_products, operations = products.alone(step_fn, *arguments)
     step_s, products_s = timing.interleaved(
@@ -96,10 +85,8 @@ def _logging_cost():
   )
 
 
-def main(argv):
+def main():
   """Prints the tables."""
-  if len(argv) > 1:
-    raise app.UsageError('Unexpected arguments.')
   logging.set_verbosity(logging.ERROR)  # Checkpoints have much to say.
   with tempfile.TemporaryDirectory() as cache:
     jax.config.update('jax_compilation_cache_dir', cache)
@@ -108,4 +95,4 @@ def main(argv):
 
 
 if __name__ == '__main__':
-  app.run(main)
+  timing.run(main)

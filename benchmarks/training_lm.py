@@ -8,7 +8,7 @@ python -m benchmarks.training_lm --embedding_dim=64 --num_heads=2 \
   --vocab_size=512 --batch_size=2 --thickness=2 --num_layers=4
 """
 
-from absl import app, flags
+from absl import flags
 from flax import traverse_util
 import jax
 
@@ -98,10 +98,8 @@ def _mean_window(chunk_size, dilation):
   return sum(min(chunk_size, m // dilation + 1) for m in range(length)) / length
 
 
-def main(argv):
+def main():
   """Prints the table."""
-  if len(argv) > 1:
-    raise app.UsageError('Unexpected arguments.')
   chunk_size, thickness = _CHUNK_SIZE.value, _THICKNESS.value
   levels = range(depth_lib.depth(_LENGTH.value, chunk_size))
   keys = sum(_mean_window(chunk_size, chunk_size**l) for l in levels)
@@ -159,4 +157,4 @@ def main(argv):
 
 
 if __name__ == '__main__':
-  app.run(main)
+  timing.run(main)

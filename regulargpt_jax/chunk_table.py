@@ -10,6 +10,7 @@ s symbols, number(uv) = number(u) V^s + number(v), leading padding included.
 """
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 
@@ -61,3 +62,13 @@ def split(vocab_size: int, length: int, chunk_size: int) -> np.ndarray:
     parts.append(last)
     number = (number - last) // place_value
   return np.stack(parts[::-1], axis=-1).astype(np.int32)
+
+
+def in_chunks(x_BxnxF: jax.Array, chunk_size: int) -> jax.Array:
+  """Splits positions into chunks from the right, [B, ceil(n / C), C, ...].
+
+  Zeros stand before the first position where n is no multiple of C.
+  """
+  padding = -x_BxnxF.shape[1] % chunk_size
+  x = jnp.pad(x_BxnxF, [(0, 0), (padding, 0)] + [(0, 0)] * (x_BxnxF.ndim - 2))
+  return x.reshape(x.shape[0], -1, chunk_size, *x.shape[2:])

@@ -115,12 +115,15 @@ class RegularGPTConfig(TransformerConfig):
       the pads again.
     min_levels: Levels that even the shortest strings go through. The paper has
       none but L(T); a model trained at one length alone knows no other depth.
+    node_outputs: Numbers that training reads off every node of the tree, see
+      `nodes`; 0 for none, as in the paper.
   """
 
   chunk_size: int = 2
   thickness: int = 1
   pad: str = 'learned'
   min_levels: int = 1
+  node_outputs: int = 0
 
   @property
   def num_blocks(self) -> int:

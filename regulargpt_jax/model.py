@@ -2,7 +2,7 @@
 
 Tokens are right-aligned, -1 standing for "no symbol", so that strings of many
 lengths share one compiled program: the answer never depends on how far a
-string was padded, nor do the number of levels it goes through.
+string was padded, nor on how many levels it goes through.
 
 Letters: B batch, T length, n positions of a level, N rows, C chunk size, D
 width, H heads, d head size, S rows of a table.
@@ -48,6 +48,8 @@ class RegularGPT(transformer.Transformer):
     self.blocks = [
       block_lib.Block(c, name=f'block_{k}') for k in range(c.thickness)
     ]
+    if c.node_outputs:
+      self.node_readout = nn.Dense(c.node_outputs, dtype=c.dtype)
 
   def __call__(
     self,
@@ -85,28 +87,74 @@ class RegularGPT(transformer.Transformer):
       raise ValueError(
         f'Unknown path {path!r}; the known ones are {", ".join(PATHS)}.'
       )
+    tokens_BxT = jnp.asarray(tokens_BxT, jnp.int32)
+    num_levels_B, max_levels = self._levels(
+      tokens_BxT, extra_levels, max_extra_levels
+    )
+    if path == 'reduce':
+      levels = self._tree(tokens_BxT, max_levels, tables)
+      h = self._root(levels, num_levels_B, self.depth(min_length))
+    elif path == 'scan':
+      h, _ = self.all_positions(tokens_BxT, num_levels_B, max_levels)
+    else:
+      h = self._reference(tokens_BxT, num_levels_B, max_levels)
+    if self.is_initializing() and self.config.node_outputs:
+      self.node_readout(h)
+    return self.logits(h)
+
+  def nodes(
+    self,
+    tokens_BxT: jax.Array,
+    extra_levels: int | jax.Array = 0,
+    max_extra_levels: int | None = None,
+    min_length: int = 1,
+  ) -> tuple[jax.Array, list[jax.Array], jax.Array]:
+    """Returns the logits, and what is read off every node of the tree.
+
+    A node of level l is what the string's C^(l + 1) symbols before some place
+    became, or fewer at its start.
+
+    Args:
+      tokens_BxT: As in `__call__`.
+      extra_levels: As in `__call__`.
+      max_extra_levels: As in `__call__`.
+      min_length: As in `__call__`.
+
+    Returns:
+      Logits [B, output_size], as 'reduce' gives them; of each level
+      [B, n, node_outputs], float32, where level l has n = ceil(T / C^(l + 1))
+      nodes, or, where `tabulate` makes a table, one for each of its rows,
+      [S, node_outputs]; and the number of levels of each string, [B].
+
+    Raises:
+      ValueError: As `__call__`.
+    """
+    tokens_BxT = jnp.asarray(tokens_BxT, jnp.int32)
+    num_levels_B, max_levels = self._levels(
+      tokens_BxT, extra_levels, max_extra_levels
+    )
+    levels = list(self._tree(tokens_BxT, max_levels))
+    h = self._root(levels, num_levels_B, self.depth(min_length))
+    read = [
+      self.node_readout(self.normalized(states)).astype(jnp.float32)
+      for states, _ in levels
+    ]
+    return self.logits(h), read, num_levels_B
+
+  def _levels(self, tokens_BxT, extra_levels, max_extra_levels):
+    """Returns how many levels each string goes through, and a bound on it."""
     if isinstance(extra_levels, (int, np.integer)):
       max_extra_levels = int(extra_levels)
     elif max_extra_levels is None:
       raise ValueError('A traced extra_levels needs max_extra_levels.')
-    tokens_BxT = jnp.asarray(tokens_BxT, jnp.int32)
     if tokens_BxT.ndim != 2 or not tokens_BxT.size:
       raise ValueError(
         f'tokens must have shape [B, T], with T > 0, got {tokens_BxT.shape}.'
       )
     max_length = tokens_BxT.shape[1]
+    num_levels_B = self.num_levels((tokens_BxT >= 0).sum(-1), max_length)
     max_levels = self.depth(max_length) + max_extra_levels
-    num_levels_B = extra_levels + self.num_levels(
-      (tokens_BxT >= 0).sum(-1), max_length
-    )
-    if path == 'reduce':
-      min_levels = self.depth(min_length)
-      h = self._reduce(tokens_BxT, num_levels_B, min_levels, max_levels, tables)
-    elif path == 'scan':
-      h, _ = self.all_positions(tokens_BxT, num_levels_B, max_levels)
-    else:
-      h = self._reference(tokens_BxT, num_levels_B, max_levels)
-    return self.logits(h)
+    return extra_levels + num_levels_B, max_levels
 
   def states(self, tokens_BxT):
     """Returns the last block's output at all positions, [B, T, D]."""
@@ -197,40 +245,52 @@ class RegularGPT(transformer.Transformer):
       x_BxnxD, _ = block.windowed(
         x_BxnxD, self._pad(), present_Bxn, 1, self.deterministic
       )
-    x_BxnxCxD = self._in_chunks(x_BxnxD, 0)
-    present_BxnxC = self._in_chunks(present_Bxn, False)
+    x_BxnxCxD = chunk_table.in_chunks(x_BxnxD, self.config.chunk_size)
+    present_BxnxC = chunk_table.in_chunks(present_Bxn, self.config.chunk_size)
     x_BxnxCxD = self._padded(x_BxnxCxD, present_BxnxC)
     x_BxnxD = last.chunked(
       x_BxnxCxD, self.visible(present_BxnxC), self.deterministic
     )
     return x_BxnxD, present_BxnxC[..., -1]
 
-  def _reduce(self, tokens_BxT, num_levels_B, min_levels, max_levels, tables):
-    """A tree: level l keeps the positions T - 1 - i * C^(l + 1)."""
+  def _tree(self, tokens_BxT, max_levels, tables=None):
+    """A tree: level l keeps the positions T - 1 - i * C^(l + 1).
+
+    Yields:
+      Of each level, the states at all of them, [B, n, D], or those of a table,
+      [S, D]; and the last position's, [B, D].
+    """
     c = self.config
     if tables is None:
       # The gradients of larger tables cost more than the tables save.
       tables = self.tabulate(tokens_BxT.size, lookup.MAX_ONE_HOT_ROWS)
     number_Bxn = tokens_BxT + 1  # As a string of one symbol, or of none.
-    answer_BxD = None
-    for level in range(min(max_levels, len(tables) - 1)):
-      number_Bxn = chunk_table.join(
-        self._in_chunks(number_Bxn, 0), c.vocab_size, c.chunk_size**level
-      )
-      if level + 1 >= min_levels:
-        last_BxD = lookup.take_rows(tables[level + 1], number_Bxn[:, -1])
-        answer_BxD = self._answer(level, num_levels_B, last_BxD, answer_BxD)
     first_level = min(max_levels, len(tables) - 1)
+    for level in range(first_level):
+      number_Bxn = chunk_table.join(
+        chunk_table.in_chunks(number_Bxn, c.chunk_size),
+        c.vocab_size,
+        c.chunk_size**level,
+      )
+      table = tables[level + 1]
+      yield table, lookup.take_rows(table, number_Bxn[:, -1])
     x_BxnxD = lookup.take_rows(tables[first_level], number_Bxn)
     present_Bxn = number_Bxn > 0
     if first_level == 0:
       x_BxnxD = self.dropout(x_BxnxD, self.deterministic)
-    for level in range(first_level, max_levels):
+    for _ in range(first_level, max_levels):
       x_BxnxD, present_Bxn = self.level(x_BxnxD, present_Bxn)
-      if level + 1 >= min_levels:
-        answer_BxD = self._answer(
-          level, num_levels_B, x_BxnxD[:, -1], answer_BxD
-        )
+      yield x_BxnxD, x_BxnxD[:, -1]
+
+  def _root(self, levels, num_levels_B, min_levels):
+    """The last position's state at level L - 1 of each string's own depth L."""
+    answer_BxD = None
+    for level, (_, last_BxD) in enumerate(levels):
+      if answer_BxD is None or level < min_levels:
+        answer_BxD = last_BxD
+      else:
+        is_deep = (level < num_levels_B)[:, None]
+        answer_BxD = jnp.where(is_deep, last_BxD, answer_BxD)
     return answer_BxD
 
   def all_positions(self, tokens_BxT, num_levels_B, max_levels, keep=False):
@@ -321,23 +381,6 @@ class RegularGPT(transformer.Transformer):
   def visible(self, present):
     """Which keys may be seen; None for all of them."""
     return present if self.config.pad == 'masked' else None
-
-  def _in_chunks(self, x_BxnxF, fill):
-    """Splits positions into chunks of C from the right, [B, n / C, C, F]."""
-    chunk_size = self.config.chunk_size
-    padding = -x_BxnxF.shape[1] % chunk_size
-    x = jnp.pad(
-      x_BxnxF,
-      [(0, 0), (padding, 0)] + [(0, 0)] * (x_BxnxF.ndim - 2),
-      constant_values=fill,
-    )
-    return x.reshape(x.shape[0], -1, chunk_size, *x.shape[2:])
-
-  def _answer(self, level, num_levels_B, last_BxD, before):
-    """The last position's state at level L - 1 of each string's own depth L."""
-    if before is None:
-      return last_BxD
-    return jnp.where((level < num_levels_B)[:, None], last_BxD, before)
 
   def _embedding_table(self):
     """Row 0 is `pad` (nothing, if masked), row v + 1 symbol v; [V + 1, D]."""

@@ -214,12 +214,15 @@ class Transformer(nn.Module):
 
   def logits(self, h_NxD) -> jax.Array:
     """Returns the logits of states, float32 [N, output_size]."""
-    if self.config.norm == 'pre':
-      h_NxD = self.final_norm(h_NxD)
+    h_NxD = self.normalized(h_NxD)
     if not self.config.tie_embedding:
       return self.readout(h_NxD).astype(jnp.float32)
     embedding_VxD = self.embedding_VxD.astype(h_NxD.dtype)
     return attention.einsum_float32('...d,vd->...v', h_NxD, embedding_VxD)
+
+  def normalized(self, h_NxD) -> jax.Array:
+    """Returns states as readouts read them."""
+    return self.final_norm(h_NxD) if self.config.norm == 'pre' else h_NxD
 
   @property
   def deterministic(self) -> bool:

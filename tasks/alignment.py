@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from tasks import task
 
 # Ends an output that is shorter than the output's length.
-TERMINATOR = 2
+_TERMINATOR = 2
 
 
 def lengths(tokens_BxW: jax.Array) -> jax.Array:
@@ -64,7 +64,7 @@ def terminated(
   place_BxO = places(lengths_B, width)
   symbols = take_columns(symbols_BxN, place_BxO, 0)
   end_Bx1 = num_symbols_B[:, None]
-  tail = jnp.where(place_BxO == end_Bx1, TERMINATOR, 0)
+  tail = jnp.where(place_BxO == end_Bx1, _TERMINATOR, 0)
   output = jnp.where(place_BxO < end_Bx1, symbols, tail)
   return jnp.where(place_BxO < 0, task.NO_SYMBOL, output).astype(jnp.int32)
 
@@ -76,6 +76,6 @@ def mask_through_terminator(target_BxOxS: jax.Array) -> jax.Array:
     target_BxOxS: One-hot outputs; rows before the start are all zeros.
   """
   is_symbol = jnp.sum(target_BxOxS, axis=-1)
-  is_end = target_BxOxS[..., TERMINATOR]
+  is_end = target_BxOxS[..., _TERMINATOR]
   ends_before = jnp.cumsum(is_end, axis=-1) - is_end
   return jnp.where((is_symbol > 0) & (ends_before == 0), 1.0, 0.0)

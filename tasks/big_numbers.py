@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from tasks import alignment, random_symbols, task
 
 # Stands between two numbers in a string.
-SEPARATOR = 2
+_SEPARATOR = 2
 _LIMB_BITS = 8
 _BASE = 2**_LIMB_BITS
 
@@ -70,7 +70,7 @@ def sample_pair(
     jnp.where(is_m, size_m, size_n),
     jnp.where(is_m, word_m, word_n),
   )
-  pair = jnp.where(place == size_m, SEPARATOR, numbers)
+  pair = jnp.where(place == size_m, _SEPARATOR, numbers)
   return task.right_align(jnp.where(length <= 2, bits, pair), length)
 
 
@@ -82,7 +82,7 @@ def split_pair(
   Where there is only one, it is the first, and the second is 0.
   """
   width = tokens_BxW.shape[1]
-  is_separator = tokens_BxW == SEPARATOR
+  is_separator = tokens_BxW == _SEPARATOR
   is_pair = jnp.any(is_separator, axis=-1)
   end = jnp.where(is_pair, jnp.argmax(is_separator, axis=-1), width)[:, None]
   start = width - alignment.lengths(tokens_BxW)[:, None]

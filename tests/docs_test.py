@@ -25,7 +25,7 @@ import zstandard
 
 from experiments.formal import automata, builders, string_samples
 from experiments.language import presets as language_presets
-from experiments.sweeps import presets
+from experiments.sweeps import grid
 from tests import pages
 
 _FOLDERS = (
@@ -53,7 +53,7 @@ def _make_task(experiment, *unused):
 
 
 def _make_cells(name, preset, *unused):
-  presets.cells(preset)
+  grid.cells(preset)
 
 
 def _look_up_models(name, workdir, results, models, *unused, **unused_too):

@@ -18,6 +18,8 @@ _MODELS_AND_TASKS = ('regulargpt_jax', 'tasks')
 _ARROWS = {
   'regulargpt_jax': (),
   'tasks': (),
+  # What tasks are made of.
+  'tasks/automata': ('tasks/composition', 'tasks/task', 'tasks/text_files'),
   'experiments/engine': (),
   'experiments/formal': ('experiments/engine', *_MODELS_AND_TASKS),
   'experiments/sweeps': ('experiments/engine', 'experiments/formal'),

@@ -89,11 +89,6 @@ def make(
     model: A RegularGPT that reads its input alone.
     params: Its parameters, [R, ...], of which the first run's count.
   """
-  symbols = [str(symbol) for symbol in range(task.input_size)]
-  if isinstance(task, task_lib.TokenTask):
-    symbols = list(task.input_symbols)
-  # A symbol that the task never samples may have no name.
-  symbols += [str(v) for v in range(len(symbols), task.input_size)]
   machine = None
   if isinstance(task, regular_task.RegularTask):
     machine = task.machine
@@ -106,7 +101,7 @@ def make(
     # Parameters are float32 always, and not every CPU computes in bfloat16.
     dataclasses.replace(model.config, dtype=jnp.float32),
     jax.tree.map(lambda x: x[0], params),
-    symbols,
+    data.symbols(task),
     machine,
     config_lib.task_title(experiment),
   )

@@ -115,17 +115,17 @@ def train(
       if stop:
         progress.say(f'Told to stop: saving step {done}, then exiting.')
       if _is_due(done, experiment.log_every) or is_last:
-        raise_if_diverged(state)
+        _raise_if_diverged(state)
         bar.show(_log(metrics, state, done))
         state = forget_sums(state)
       if validate and (_is_due(done, validate_every) or is_last):
-        raise_if_diverged(state)
+        _raise_if_diverged(state)
         loss = validate(state.params)
         metrics.write(done, 0, validation_loss=loss)
         metrics.flush()
         bar.show({'validation': f'{loss:.4f}'})
       if stop or is_last or _is_due(done, experiment.checkpoint_every):
-        raise_if_diverged(state)
+        _raise_if_diverged(state)
         metrics.flush(at_once=True)  # What goes on from here has its past.
         checkpoints.save(done, state)
       stopping.raise_if_stopped(stop, done)
@@ -157,7 +157,7 @@ def _log(metrics: metrics_lib.Metrics, state: State, step: int) -> dict:
   return texts
 
 
-def raise_if_diverged(state: State) -> None:
+def _raise_if_diverged(state: State) -> None:
   """Ends training if every run has diverged."""
   if (devices.fetch(state.diverged_at) >= 0).all():
     raise DivergedError(state)

@@ -20,8 +20,8 @@ def option(default: Any, help_text: str, **metadata) -> Any:
     help_text: Its documentation, and its flag's.
     **metadata: What `check` goes by, `minimum`, `maximum` and `choices`;
       `may_change`, whether a workdir accepts another value; `if_other`, what to
-      say of another value that would mean nothing to its reader; and
-      `is_automaton` and `is_strings`, for the flag.
+      say of another value that would mean nothing to its reader; and what else
+      whoever makes flags of the fields goes by.
   """
   metadata['help'] = help_text
   if isinstance(default, dict):

@@ -14,6 +14,7 @@ COLOURS = {
   'sky': '#56B4E9',
   'vermilion': '#D55E00',
   'black': '#000000',
+  'grey': '#777777',
 }
 _MARKERS = 'osD^vPX*<>hp'
 

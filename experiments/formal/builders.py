@@ -68,7 +68,7 @@ def make_task(
   """
   sources = [
     name
-    for name in ('task_module', 'regex', 'automaton', 'strings')
+    for name in ('task_module', *config_lib.SOURCES)
     if getattr(experiment, name)
   ]
   # Strings may train what an automaton tests.

@@ -117,6 +117,13 @@ class Experiment(experiment_lib.BaseExperiment):
     ' can prove right.',
     minimum=0,
   )
+  node_weight: float = options.option(
+    0.0,
+    'Weight of a loss on every node of the tree, which has to tell where its'
+    " symbols lead the task's automaton from each of its states. 0 as in the"
+    ' paper.',
+    minimum=0,
+  )
   curriculum: str = options.option(
     'uniform', 'Distribution of training lengths.'
   )
@@ -185,6 +192,8 @@ class Experiment(experiment_lib.BaseExperiment):
     )
 
 
+# Fields that bring a language, in place of `task`.
+SOURCES = ('regex', 'automaton', 'strings')
 # Fields that say which language it is.
 TASK_FIELDS = (
   'task',

@@ -39,6 +39,17 @@ def input_length(task: task_lib.GeneralizationTask, length: int) -> int:
   return length
 
 
+def symbols(task: task_lib.GeneralizationTask) -> list[str]:
+  """Returns how a task's symbols are written, by number where it has no names.
+
+  A symbol that the task never samples may have none.
+  """
+  names = []
+  if isinstance(task, task_lib.TokenTask | strings_task.StringsTask):
+    names += task.input_symbols
+  return names + [str(v) for v in range(len(names), task.input_size)]
+
+
 def output_length(task: task_lib.GeneralizationTask, num_symbols: int) -> int:
   """Returns how many output symbols the task has for so many input symbols.
 

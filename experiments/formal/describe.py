@@ -28,7 +28,7 @@ def page(**fields: Any) -> str:
   Raises:
     ValueError: As `describe`, or if fields are given, and none is a task.
   """
-  names = ('task', 'task_module', 'regex', 'automaton', 'strings')
+  names = ('task', 'task_module', *config_lib.SOURCES)
   if any(fields.get(name) for name in names):
     # Which says nothing of the longest test string.
     longest = fields.get('min_range_test_length')
@@ -140,10 +140,7 @@ def _docstring(task: task_lib.GeneralizationTask) -> str:
 
 def _string(task: task_lib.GeneralizationTask, tokens: np.ndarray) -> str:
   """Returns a string as people write it."""
-  if isinstance(task, task_lib.TokenTask | strings_task.StringsTask):
-    names = task.input_symbols
-  else:
-    names = [str(symbol) for symbol in range(task.input_size)]
+  names = data.symbols(task)
   separator = ' ' if max(map(len, names)) > 1 else ''
   return separator.join(names[t] for t in tokens if t >= 0)
 

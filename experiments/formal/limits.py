@@ -43,7 +43,7 @@ def check(
       f' {experiment.sequence_length:,} symbols',
       experiment.batch_size
       * (num_runs / mesh.size)
-      * string_bytes(
+      * _string_bytes(
         experiment,
         task,
         model,
@@ -88,12 +88,12 @@ def check_evaluation(
     f'{at_once:,} {what}',
     at_once
     / mesh.shape['data']
-    * string_bytes(experiment, task, model, longest),
+    * _string_bytes(experiment, task, model, longest),
     'range_test_batch_size, max_range_test_length or model',
   )
 
 
-def string_bytes(
+def _string_bytes(
   experiment: config_lib.Experiment,
   task: task_lib.GeneralizationTask,
   model: models.Model,

@@ -13,20 +13,11 @@ import jax.numpy as jnp
 from experiments.engine import parameters
 from experiments.formal import config as config_lib
 from experiments.formal import data, reading
-from regulargpt_jax import (
-  baselines,
-  contraction,
-  haiku_model,
-  joint_gradients,
-)
+from regulargpt_jax import baselines
 from regulargpt_jax import config as regular_gpt_config
-from regulargpt_jax import model as regular_gpt_model
 from regulargpt_jax.baselines import transformer
 from tasks import task as task_lib
 
-# Entries of the chunks from which range evaluation may compute a table that
-# its calls share, by backend: 256 MB and 4 GB in float32.
-_MAX_CHUNKS_SIZE = {'cpu': 2**26, 'other': 2**30}
 # Symbols of the string on which parameters are initialized.
 _INIT_LENGTH = 10
 # Strings that a baseline is tested on at a time: most look at all positions.
@@ -62,6 +53,9 @@ class Model:
       those of `init`; None for any other model.
     contraction: `contraction(params, rng)`: see `regulargpt_jax.contraction`;
       None if the model has none, or it has no weight.
+    with_nodes: `with_nodes(params, tokens, target, rng, extra_levels,
+      min_length) -> logits, loss`: those of `apply`, and what
+      `regulargpt_jax.node_loss` gives; None if that has no weight.
   """
 
   init: Callable[[chex.PRNGKey], chex.ArrayTree]
@@ -72,97 +66,7 @@ class Model:
   sub_batch_size: int | None = None
   config: regular_gpt_config.RegularGPTConfig | None = None
   contraction: Callable[[chex.ArrayTree, chex.PRNGKey], jax.Array] | None = None
-
-
-def make_regular_gpt(
-  experiment: config_lib.Experiment, task: task_lib.GeneralizationTask
-) -> Model:
-  """Returns RegularGPT.
-
-  A task with one output symbol is read off the input's last position, by
-  `reduce`; for others the input is followed by empty tokens, one an output, and
-  all positions are computed, by `scan`.
-
-  Raises:
-    ValueError: If a hyperparameter is out of range.
-  """
-  _check_params(
-    experiment, parameters.kinds(regular_gpt_config.RegularGPTConfig)
-  )
-  hyperparameters = {
-    'chunk_size': experiment.chunk_size,
-    'thickness': experiment.thickness,
-    'embedding_dim': experiment.embedding_dim,
-    'num_heads': experiment.num_heads,
-    'dropout_rate': experiment.dropout_rate,
-    'dtype': jnp.dtype(experiment.precision),
-    'tie_embedding': False,  # Classes are not symbols.
-    **experiment.architecture_params,
-  }
-  # Also checks the values, before anything is traced.
-  config = regular_gpt_config.make_config(
-    experiment.preset,
-    vocab_size=task.input_size,
-    output_size=task.output_size,
-    **hyperparameters,
-  )
-  reads_input_alone = reading.reads_input_alone(experiment, task)
-  is_simple = reads_input_alone and config.thickness == 1
-  if experiment.contraction_weight and not is_simple:
-    raise ValueError(
-      'contraction_weight is for models of thickness 1 and tasks with a single'
-      ' output, without computation tokens or autoregression.'
-    )
-  if not reads_input_alone:
-    core = haiku_model.make_regular_gpt(
-      task.output_size,
-      return_all_outputs=True,
-      preset=experiment.preset,
-      max_extra_levels=experiment.max_extra_levels,
-      **hyperparameters,
-    )
-    model = _haiku_model(experiment, task, core, core, config.embedding_dim)
-    return dataclasses.replace(model, bucket_base=config.chunk_size)
-
-  module = regular_gpt_model.RegularGPT(config)
-
-  def init(rng):
-    return module.init(rng, jnp.zeros((1, 1), jnp.int32))
-
-  def apply(
-    params, tokens, target, rng=None, extra_levels=0, shared=None, **options
-  ):
-    del target  # And whether this is a test.
-    arrays = {'tokens_BxT': tokens, 'tables': shared}
-    if rng is not None:
-      arrays['rngs'] = {'dropout': rng}
-    static = {
-      'max_extra_levels': experiment.max_extra_levels,
-      'min_length': options.get('min_length', 1),
-    }
-    where = static if isinstance(extra_levels, int) else arrays
-    where['extra_levels'] = extra_levels
-    return joint_gradients.apply(module, params, arrays, **static)
-
-  def share(params, num_symbols, num_runs):
-    row_size = num_runs * config.chunk_size * config.embedding_dim
-    on_cpu = jax.default_backend() == 'cpu'
-    max_rows = _MAX_CHUNKS_SIZE['cpu' if on_cpu else 'other'] // row_size
-    return module.apply(
-      params, num_symbols, max_rows=max_rows, method=module.tabulate
-    )
-
-  return Model(
-    init,
-    apply,
-    share=share,
-    width=config.embedding_dim,
-    bucket_base=config.chunk_size,
-    config=config,
-    contraction=functools.partial(contraction.penalty, module)
-    if experiment.contraction_weight
-    else None,
-  )
+  with_nodes: Callable[..., tuple[jax.Array, jax.Array]] | None = None
 
 
 # What the benchmark's example runs with; `architecture_params` replaces it.
@@ -199,7 +103,7 @@ def make_baseline(
   """
   check_defaults(
     experiment,
-    ('precision', 'max_extra_levels', 'contraction_weight'),
+    ('precision', 'max_extra_levels', 'contraction_weight', 'node_weight'),
     'is an option of regular_gpt only.',
   )
   params = dict(_BASELINE_PARAMS.get(name, {}))
@@ -215,7 +119,7 @@ def make_baseline(
     raise ValueError(f'{name} has no dropout.')
   if name == 'transformer' and experiment.computation_steps_mult:
     raise ValueError('transformer reads no computation tokens.')
-  _check_params(experiment, _baseline_kinds(name))
+  check_params(experiment, _baseline_kinds(name))
   params |= experiment.architecture_params
   build = functools.partial(
     baselines.BUILDERS[name], task.output_size, return_all_outputs=True
@@ -241,7 +145,7 @@ def make_baseline(
     test_core = build(**{**params, 'memory_size': max(size, tested)})
   else:
     core = test_core = build(**params)
-  return _haiku_model(
+  return haiku_model(
     experiment,
     task,
     core,
@@ -273,7 +177,7 @@ _NOT_PARAMS = (
 )
 
 
-def _check_params(
+def check_params(
   experiment: config_lib.Experiment, kinds: Mapping[str, Any]
 ) -> None:
   """Checks the names and types of a model's `architecture_params`.
@@ -291,6 +195,7 @@ def _check_params(
     'dtype': 'precision',
     'preset': 'preset',
     'max_extra_levels': 'max_extra_levels',
+    'node_outputs': 'node_weight',
     'causal_masking': 'is_autoregressive',
     'return_all_outputs': 'task',
   }
@@ -333,7 +238,7 @@ def num_read(experiment, task, length: int) -> int:
   return width + computation + task.output_length(width)
 
 
-def _haiku_model(
+def haiku_model(
   experiment: config_lib.Experiment,
   task: task_lib.GeneralizationTask,
   core: Callable[..., jax.Array],

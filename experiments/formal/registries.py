@@ -2,7 +2,7 @@
 
 import functools
 
-from experiments.formal import curriculum, models
+from experiments.formal import curriculum, models, regular_gpt
 from regulargpt_jax import baselines
 from regulargpt_jax import config as regular_gpt_config
 from tasks.cs import (
@@ -31,7 +31,7 @@ from tasks.regular import (
 )
 
 MODEL_BUILDERS = {
-  'regular_gpt': models.make_regular_gpt,
+  'regular_gpt': regular_gpt.make_regular_gpt,
   **{
     name: functools.partial(models.make_baseline, name)
     for name in baselines.BUILDERS

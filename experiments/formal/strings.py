@@ -10,14 +10,12 @@ import functools
 import os
 from typing import Any
 
-import numpy as np
-
 from experiments.engine import progress
 from experiments.formal import config as config_lib
 from experiments.formal import data
 from tasks import task as task_lib
 from tasks.automata import fields as fields_lib
-from tasks.regular import automaton_task
+from tasks.regular import automaton_task, regular_task
 from tasks.strings import reading, strings_task
 
 
@@ -178,13 +176,10 @@ def check(
   has_labels = isinstance(task, strings_task.StringsTask)
   groups = make_task(experiment, None if has_labels else task).groups
   if isinstance(task, automaton_task.AutomatonTask):
-    automaton = task.automaton
-    num_other = 0
-    for tokens, answers in groups.values():
-      states = np.full(len(tokens), automaton.start)
-      for column in tokens.T:
-        states = automaton.transitions[states, column]
-      num_other += int((automaton.outputs[states] != answers).sum())
+    num_other = sum(
+      int((regular_task.answers(task.machine, tokens) != answers).sum())
+      for tokens, answers in groups.values()
+    )
     if num_other:
       total = sum(len(group.answers) for group in groups.values())
       progress.say(
@@ -231,10 +226,7 @@ def symbols_and_labels(
       labels = fields_lib.answers(experiment.automaton)
     elif task.output_size == 2:
       labels = list(strings_task.LABELS)
-  symbols = [str(v) for v in range(task.input_size)]
-  if isinstance(task, task_lib.TokenTask):
-    symbols[: len(task.input_symbols)] = task.input_symbols
-  return symbols, labels
+  return data.symbols(task), labels
 
 
 def load_tests(

@@ -53,6 +53,7 @@ _NOT_OPTIONS = (
   'preset',
   'max_extra_levels',
   'contraction_weight',
+  'node_weight',
   'dropout_rate',
 )
 

@@ -171,6 +171,7 @@ def make_step(
   max_extra_levels: int = 0,
   min_length: int = 1,
   contraction_weight: float = 0.0,
+  node_weight: float = 0.0,
 ) -> Callable[[State, Runs, Any], State]:
   """Returns the step of a bucket: (state, runs, host data) -> state.
 
@@ -185,6 +186,7 @@ def make_step(
     min_length: No string of the bucket is shorter.
     contraction_weight: Of the model's own penalty, which is in no number that
       is logged.
+    node_weight: Of the loss of the tree's nodes, likewise.
   """
   optimizer = _optimizer()
 
@@ -196,7 +198,8 @@ def make_step(
     extra_levels = 0
     if max_extra_levels:
       extra_levels = jax.random.randint(depth_rng, (), 0, max_extra_levels + 1)
-    logits = model.apply(
+    apply = model.with_nodes if node_weight else model.apply
+    logits = apply(
       params,
       tokens,
       target,
@@ -204,8 +207,11 @@ def make_step(
       extra_levels,
       min_length=min_length,
     )
+    nodes = 0.0
+    if node_weight:
+      logits, nodes = logits
     loss, accuracy = loss_and_accuracy(task, logits, target)
-    penalized = loss
+    penalized = loss + node_weight * nodes
     if contraction_weight:
       penalty = model.contraction(params, jax.random.fold_in(depth_rng, 1))
       penalized += contraction_weight * penalty
@@ -324,6 +330,7 @@ def train(
       experiment.max_extra_levels,
       buckets.shortest_in(width, widths),
       experiment.contraction_weight,
+      experiment.node_weight,
     ),
     donate_argnums=0,
     out_shardings=_state_shardings(mesh),

@@ -19,7 +19,7 @@ NUM_SEQUENCES = 1000
 BATCH_TOKENS = 2**16
 
 # Fields that one architecture has.
-FIELDS_OF = {
+_FIELDS_OF = {
   'regular_gpt_lm': ('chunk_size', 'thickness'),
   'gpt_lm': ('num_layers', 'position_bias'),
 }
@@ -143,7 +143,7 @@ def check_fields(architecture: str, given: Iterable[str]) -> None:
     ValueError: If a field is.
   """
   given = set(given)
-  for other, names in FIELDS_OF.items():
+  for other, names in _FIELDS_OF.items():
     for name in names if other != architecture else ():
       if name in given:
         raise ValueError(f'--{name} is for --architecture={other}.')
@@ -160,7 +160,7 @@ def make_model(
   """
   fields = {
     name: getattr(experiment, name)
-    for name in FIELDS_OF[experiment.architecture]
+    for name in _FIELDS_OF[experiment.architecture]
   }
   if experiment.architecture == 'regular_gpt_lm':
     # In training all positions are at this depth, those of few tokens too.

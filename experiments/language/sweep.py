@@ -64,8 +64,10 @@ def sweep(
   parameters.check_bounds('training_time_s', training_time_s, 0)
   workdir, results_dir = selection.folders(name, workdir, results_dir)
   folder = os.path.join(results_dir, name)
-  told = (name, workdir, folder, models, seeds, training_time_s, report_only)
-  told += (batch_tokens,)
+  told = (
+    *(name, workdir, folder, models, seeds, training_time_s, report_only),
+    batch_tokens,
+  )
   devices.check_alike(repr((told, overrides)))
   overrides = options.given(overrides)
   wanted = [

@@ -73,9 +73,9 @@ def compare(places: Sequence[str], output_dir: str) -> None:
   if len({*map(os.path.realpath, places)}) < len(places):
     raise ValueError('--workdirs has the same folder twice.')
   curves = [curve for place in places for curve in _curves(place)]
-  header, rows = accuracies(curves)
+  header, rows = _accuracies(curves)
   text = tables_lib.markdown(header, rows) + f'\n\n{_NOTE}'
-  differing = differences(curves)
+  differing = _differences(curves)
   if differing[1]:
     text += '\n\nWhat differs:\n\n' + tables_lib.markdown(*differing)
   picture = pictures.curves(
@@ -118,7 +118,7 @@ def _curves(place: str) -> Iterator[Curve]:
       trained,
       found.chance,
       num_runs=1,
-      num_perfect=_num_perfect(accuracy, trained),
+      num_perfect=int(numbers.is_perfect(accuracy, trained).sum()),
     )
     return
   in_workdir = os.path.join(place, results_lib.FOLDER)
@@ -137,7 +137,8 @@ def _curves(place: str) -> Iterator[Curve]:
 
 def _of_result(name: str, result: results.Result) -> Iterator[Curve]:
   """Yields a cell's tests, each at its best learning rate."""
-  for test, accuracy in result.accuracy.items():
+  for test in result.accuracy:
+    accuracy = results.accuracies(result, test)
     rate = numbers.best_learning_rate(result, test, paper.EXTRAPOLATION)
     runs = numbers.runs_at(result, rate)
     seeds = [result.runs[i]['seed'] for i in runs]
@@ -148,7 +149,6 @@ def _of_result(name: str, result: results.Result) -> Iterator[Curve]:
       'seed': seeds,
       'model_init_seed': seeds,
     }
-    accuracy = np.array(accuracy, float)
     yield Curve(
       ', '.join(filter(None, (name, test))),
       fields,
@@ -156,24 +156,18 @@ def _of_result(name: str, result: results.Result) -> Iterator[Curve]:
       result.training_length,
       result.chance,
       num_runs=len(accuracy),
-      num_perfect=_num_perfect(accuracy, result.training_length),
+      num_perfect=int(
+        numbers.is_perfect(accuracy, result.training_length).sum()
+      ),
     )
 
 
-def _num_perfect(accuracy_SxT: np.ndarray, training_length: int) -> int:
-  """Returns how many runs are right on all that is tested beyond training."""
-  beyond = accuracy_SxT[:, training_length:]
-  is_tested = ~np.isnan(beyond)
-  is_right = ((beyond == 1) | ~is_tested).all(axis=1)
-  return int((is_right & is_tested.any(axis=1)).sum())
-
-
-def accuracies(curves: Sequence[Curve]) -> tuple[list[str], list[list[str]]]:
+def _accuracies(curves: Sequence[Curve]) -> tuple[list[str], list[list[str]]]:
   """Returns the table of accuracies, in percent, a row for each curve.
 
-  Means are over the lengths that are tested. The last two columns are of the
-  lengths beyond training that all have, without which scores on different
-  lengths would be compared.
+  Means are over the lengths that are tested. The last column, if there is one,
+  is over the lengths beyond training that all have, without which scores on
+  different lengths would be compared.
   """
   first = max(curve.training_length for curve in curves) + 1
   last = min(curve.accuracy.shape[1] for curve in curves)
@@ -184,8 +178,10 @@ def accuracies(curves: Sequence[Curve]) -> tuple[list[str], list[list[str]]]:
     'tested on',
     'score',
     'worst',
+    'chance',
+    'runs',
+    'perfect',
   ]
-  header += ['chance', 'runs', 'perfect']
   if first <= last:
     header.append(f'on {first}..{last}')
   rows = []
@@ -219,7 +215,7 @@ def _percent(values: np.ndarray) -> str:
   return f'{100 * values.mean():.1f}' if values.size else '-'
 
 
-def differences(curves: Sequence[Curve]) -> tuple[list[str], list[list[str]]]:
+def _differences(curves: Sequence[Curve]) -> tuple[list[str], list[list[str]]]:
   """Returns the table of the fields in which experiments differ, a row each."""
   free = {
     field.name
@@ -239,7 +235,7 @@ def _meant(fields: Mapping[str, Any], name: str) -> Any:
   """Returns a field's value; nothing for a default that has no meaning."""
   value = fields.get(name)
   others = {
-    'task': ('regex', 'automaton', 'strings', 'task_module'),
+    'task': ('task_module', *config_lib.SOURCES),
     'architecture': ('model_module',),
   }
   is_replaced = any(fields.get(other) for other in others.get(name, ()))

@@ -6,6 +6,7 @@ tests on four kinds of strings: short ones, of the training lengths, and long
 ones; random ones, and adversarial ones, pairs at edit distance 1.
 """
 
+import collections
 from collections.abc import Callable, Mapping, Sequence
 import textwrap
 from typing import Any, NamedTuple
@@ -14,9 +15,9 @@ import numpy as np
 
 from experiments.engine import tables as tables_lib
 from experiments.formal import adversarial, range_evaluation
-from experiments.sweeps import numbers, results, tables
+from experiments.sweeps import numbers, presets, results, tables
 
-PRESET = 'mlregtest'
+PRESET = presets.OF_AUTOMATA
 # Short and long, random and adversarial; called as MLRegTest's test sets.
 _KINDS = {
   'SR': ('', False),
@@ -46,14 +47,17 @@ class Language(NamedTuple):
   percent: Mapping[str, float]
 
 
-def class_of(task: str) -> str:
+def _class_of(task: str) -> str:
   """Returns the class in a language's name, 'other' if it is not written so."""
   parts = task.split('.')
   return parts[2] if len(parts) > 3 and parts[2].isalpha() else _OTHER
 
 
 def measure(result: results.Result) -> Language:
-  """Returns the numbers of a result; the test has no part in the choice."""
+  """Returns the numbers of a result.
+
+  The learning rate is chosen on SR, which no other column has a part in.
+  """
 
   def percent(kind, run):
     test, is_long = _KINDS[kind]
@@ -72,19 +76,33 @@ def measure(result: results.Result) -> Language:
 
 
 def by_class(languages: Sequence[Language]) -> tables.Text:
-  """Returns a header and rows: means over the languages of each class."""
-  rows = []
-  names = {class_of(language.result.task) for language in languages}
+  """Returns a header and rows: means over the languages of each class.
+
+  They are over the languages that all models have, without which models would
+  be compared on different ones.
+  """
+  shared = _of_all_models(languages)
+  names = {_class_of(language.result.task) for language in shared}
   known = [name for name in _CLASSES if name in names]
+  rows = []
   for name in [*known, *sorted(names.difference(known)), 'all']:
     members = [
       language
-      for language in languages
-      if name in ('all', class_of(language.result.task))
+      for language in shared
+      if name in ('all', _class_of(language.result.task))
     ]
     number = len({language.result.task for language in members})
     rows += _rows([name, str(number)], members)
   return ['class', 'languages', 'model', *_KINDS], rows
+
+
+def _of_all_models(languages: Sequence[Language]) -> list[Language]:
+  """Returns those of the languages on which every model is measured."""
+  models_of = collections.defaultdict(set)
+  for language in languages:
+    models_of[language.result.task].add(language.result.model)
+  models = set().union(*models_of.values())
+  return [x for x in languages if models_of[x.result.task] == models]
 
 
 def by_language(languages: Sequence[Language]) -> tables.Text:
@@ -116,24 +134,43 @@ def _rows(
 
 def legend(languages: Sequence[Language]) -> str:
   """Says what the numbers are."""
-  result = languages[0].result
-  shortest = min(
-    np.flatnonzero(~np.isnan(results.accuracies(result, '')[0])) + 1
-  )
-  trained = result.training_length
-  longest = len(result.accuracy[''][0])
-  steps = result.experiment['training_steps']
-  return (
-    f'Accuracy in percent, the mean over languages. Trained for {steps:,} steps'
-    f' on random strings of {shortest} to {trained} symbols. SR: other random'
-    f' strings of these lengths. LR: of {trained + 1} to {longest}. SA and LA:'
-    ' pairs of a string in the language and one outside it at edit distance 1,'
-    f' of these lengths. The learning rate is the one of {_rates(languages)}'
-    ' that is best on SR. Chance is 50. Measured on'
+
+  def trained(result):
+    is_tested = ~np.isnan(results.accuracies(result, '')[0])
+    return f'{np.argmax(is_tested) + 1} to {result.training_length}'
+
+  def beyond(result):
+    return f'{result.training_length + 1} to {len(result.accuracy[""][0])}'
+
+  def steps(result):
+    return f'{result.experiment["training_steps"]:,}'
+
+  text = (
+    'Accuracy in percent, the mean over languages. Trained for'
+    f' {_listed(languages, steps)} steps on random strings of'
+    f' {_listed(languages, trained)} symbols. SR: other random strings of these'
+    f' lengths. LR: of {_listed(languages, beyond)}. SA and LA: pairs of a'
+    ' string in the language and one outside it at edit distance 1, of these'
+    f' lengths. The learning rate is the one of {_rates(languages)} that is'
+    ' best on SR. Chance is'
+    f' {_listed(languages, lambda r: f"{100 * r.chance:.0f}")}. Measured on'
     f' {_listed(languages, lambda r: r.environment.get("device"))},'
     f' {_listed(languages, lambda r: r.date)}, with jax'
     f' {_listed(languages, lambda r: r.environment.get("jax"))}.'
   )
+  shared = {x.result.task for x in _of_all_models(languages)}
+  if partial := {x.result.task for x in languages} - shared:
+    text += (
+      ' Not in the means, since some model is not measured on them:'
+      f' {", ".join(sorted(partial))}.'
+    )
+  if diverged := [x for x in languages if numbers.diverged(x.result)]:
+    name = '{0.task}/{0.model}'.format
+    text += (
+      ' Some runs diverged and count as frozen then:'
+      f' {_listed(diverged, name)}.'
+    )
+  return text
 
 
 def _listed(
@@ -180,7 +217,7 @@ def comma_separated(measured: Sequence[results.Result]) -> str:
     rows.append(
       [
         result.task,
-        class_of(result.task),
+        _class_of(result.task),
         result.model,
         language.learning_rate,
         automaton['states'],

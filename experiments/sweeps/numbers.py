@@ -8,10 +8,7 @@ import numpy as np
 from experiments.engine import experiment as experiment_lib
 from experiments.formal import config as config_lib
 from experiments.formal import evaluation, range_evaluation
-from experiments.sweeps import paper, presets, results
-
-# Shown in the table of the preset whose tasks it shares.
-_BESIDE = {'table1_extra': 'table1'}
+from experiments.sweeps import grid, paper, presets, results
 
 # Fields that runs of one cell differ in, or on which no result depends.
 _FREE_FIELDS = ('learning_rate', 'seed', 'model_init_seed', 'smallest_bucket')
@@ -48,23 +45,24 @@ class Entry:
     paper: What the paper reports, or None.
     result: What `ours` comes from, or None.
     about: What a report says of its preset.
-    is_own: Whether its preset is a user's own.
+    is_ours: Whether it stands beside those of another preset, which has them
+      as the paper does.
   """
 
   preset: str
-  cell: presets.Cell
+  cell: grid.Cell
   test: str
   setting: str
   ours: Numbers | None
   paper: Numbers | None
   result: results.Result | None
   about: str
-  is_own: bool
+  is_ours: bool
 
 
 def tables(
   measured: Iterable[results.Result],
-  own: Mapping[str, presets.Preset] | None = None,
+  own: Mapping[str, grid.Preset] | None = None,
 ) -> dict[str, list[Entry]]:
   """Returns the tables of which at least one cell is measured.
 
@@ -74,7 +72,7 @@ def tables(
 
   Returns:
     By preset, an entry for each of its numbers, missing ones too, task by task.
-    Those of `table1_extra` are in `table1`.
+    Those of a preset that stands beside another are in the other's.
 
   Raises:
     ValueError: If a result is not of a preset's cell.
@@ -84,7 +82,7 @@ def tables(
   known = {
     (name, cell.task, cell.model): cell
     for name, preset in all_presets.items()
-    for cell in presets.cells(preset)
+    for cell in grid.cells(preset)
   }
   for key, result in by_cell.items():
     if key not in known:
@@ -95,19 +93,20 @@ def tables(
         raise ValueError(f'The cell {"/".join(key)} has no test {test!r}.')
   found = {name for name, _, _ in by_cell}
   # The paper's cells are shown, if missing, wherever ours are.
-  shown = found | {_BESIDE[name] for name in found if name in _BESIDE}
+  table_of = {n: preset.beside or n for n, preset in all_presets.items()}
+  shown = found | {table_of[name] for name in found}
   by_table: dict[str, list[Entry]] = {}
   for name, preset in all_presets.items():
     if name not in shown:
       continue
-    entries = by_table.setdefault(_BESIDE.get(name, name), [])
+    entries = by_table.setdefault(table_of[name], [])
     for key, cell in known.items():
       if key[0] == name:
         entries.extend(_entries(name, preset, cell, by_cell.get(key)))
   return by_table
 
 
-def _tests(cell: presets.Cell) -> list[str]:
+def _tests(cell: grid.Cell) -> list[str]:
   """Returns the names of a cell's tests, of further kinds of strings too."""
   return [
     evaluation.named(test, kind)
@@ -118,8 +117,8 @@ def _tests(cell: presets.Cell) -> list[str]:
 
 def _entries(
   name: str,
-  preset: presets.Preset,
-  cell: presets.Cell,
+  preset: grid.Preset,
+  cell: grid.Cell,
   result: results.Result | None,
 ) -> list[Entry]:
   entries = []
@@ -127,7 +126,7 @@ def _entries(
     # Only the table of named tests asks for the training length.
     settings = (paper.SAME_LENGTH,) if test and test in cell.tests else ()
     for setting in (*settings, paper.EXTRAPOLATION):
-      is_measured = result is not None and test in result.accuracy
+      is_measured = result is not None and _is_tested(result, test)
       entries.append(
         Entry(
           name,
@@ -138,14 +137,20 @@ def _entries(
           _published(preset.paper, cell, test, setting),
           result if is_measured else None,
           about=preset.about,
-          is_own=name not in presets.PRESETS,
+          is_ours=bool(preset.beside),
         )
       )
   return entries
 
 
+def _is_tested(result: results.Result, test: str) -> bool:
+  """Returns whether a result has a test, and any length of it."""
+  has_test = test in result.accuracy
+  return has_test and not np.isnan(results.accuracies(result, test)).all()
+
+
 def _published(
-  table: int, cell: presets.Cell, test: str, setting: str
+  table: int, cell: grid.Cell, test: str, setting: str
 ) -> Numbers | None:
   if table == 1:
     return Numbers(*paper.TABLE_1[cell.task, cell.model])
@@ -182,7 +187,8 @@ def _scores(result: results.Result, test: str, setting: str) -> np.ndarray:
     score = range_evaluation.score(accuracy_T, result.training_length)
     # Some files of strings have no longer ones.
     scores.append(range_evaluation.mean(accuracy_T) if score is None else score)
-  return 100 * np.array(scores)
+  # NaN where nothing is tested: not all languages have pairs of some lengths.
+  return 100 * np.array(scores, float)
 
 
 def best_learning_rate(
@@ -210,13 +216,27 @@ def runs_at(result: results.Result, learning_rate: float) -> list[int]:
   ]
 
 
+def is_perfect(accuracy_RxT: np.ndarray, training_length: int) -> np.ndarray:
+  """Returns which runs are right on all that is tested beyond training, [R].
+
+  Args:
+    accuracy_RxT: At lengths 1, 2, ...; NaN where it is not tested.
+    training_length: The longest training string. Where nothing beyond it is
+      tested, no run is perfect.
+  """
+  beyond = accuracy_RxT[:, training_length:]
+  is_tested = ~np.isnan(beyond)
+  return ((beyond == 1) | ~is_tested).all(axis=1) & is_tested.any(axis=1)
+
+
 def num_perfect(result: results.Result) -> int:
   """Returns how many runs are right on all strings beyond training."""
-  is_right_TxR = [
-    (np.array(accuracy)[:, result.training_length :] == 1).all(-1)
-    for accuracy in result.accuracy.values()
-  ]
-  return int(np.all(is_right_TxR, axis=0).sum())
+  accuracies = [results.accuracies(result, test) for test in result.accuracy]
+  # A file of test strings may have no longer ones, which then says nothing.
+  accuracy_RxT = np.concatenate(
+    [accuracy[:, result.training_length :] for accuracy in accuracies], axis=1
+  )
+  return int(is_perfect(accuracy_RxT, 0).sum())
 
 
 def diverged(result: results.Result) -> list[dict]:
@@ -225,7 +245,7 @@ def diverged(result: results.Result) -> list[dict]:
 
 
 def differences(
-  result: results.Result, cell: presets.Cell, where: str = 'preset'
+  result: results.Result, cell: grid.Cell, where: str = 'preset'
 ) -> list[str]:
   """Returns how a result was made otherwise than a cell says.
 

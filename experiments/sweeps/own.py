@@ -1,6 +1,6 @@
 """Sweeps that users define: by flags, or by a file of cells.
 
-A file of cells is JSON, and what `presets.Preset` is:
+A file of cells is JSON, and what `grid.Preset` is:
 
   {"base": {"training_steps": 2000, "max_range_test_length": 100},
    "tasks": {"pairs": {"regex": "(01|10)*"}, "tomita_4": {}},
@@ -34,13 +34,13 @@ from experiments.engine import (
 )
 from experiments.formal import automata, run, strings
 from experiments.formal import config as config_lib
-from experiments.sweeps import presets
+from experiments.sweeps import grid, presets
 from experiments.sweeps import results as results_lib
 
 # A sweep's name, if no file gives it one.
 NAME = 'own'
-LEARNING_RATES = [config_lib.Experiment.learning_rate]
-SEEDS = [0, 1, 2]
+_LEARNING_RATES = [config_lib.Experiment.learning_rate]
+_SEEDS = [0, 1, 2]
 
 # Names are folders.
 _NAME = re.compile(r'\w[\w.,=+-]{0,99}')
@@ -54,17 +54,27 @@ _LISTED = {
   'model_init_seed': 'seeds',
 }
 _IN_FILES = ('automaton', 'strings', 'test_strings')
-MODULES = ('task_module', 'model_module')
+_MODULES = ('task_module', 'model_module')
 _MODEL_FIELDS = ('architecture', 'architecture_params', 'model_module')
 # Which language, which model: cells differ in these.
 OF_CELLS = (*config_lib.TASK_FIELDS, *_MODEL_FIELDS)
 # Flags of a sweep. The block of RegularGPT is called as the sweep's preset.
 FLAGS = tuple(name for name in _FIELDS if name not in (*_LISTED, 'preset'))
+# What a file of cells may have.
+_KEYS = (
+  'base',
+  'tasks',
+  'models',
+  'learning_rates',
+  'seeds',
+  'tests',
+  'about',
+)
 
 
 def chosen(
   preset: str | None, cells: str | None, values: Mapping[str, Any]
-) -> tuple[str, presets.Preset, dict[str, Any]]:
+) -> tuple[str, grid.Preset, dict[str, Any]]:
   """Returns the sweep that a user asks for.
 
   Args:
@@ -88,17 +98,17 @@ def chosen(
   if cells:
     modules = {
       name: [part for part in fields.pop(name, '').split(',') if part]
-      for name in MODULES
+      for name in _MODULES
     }
-    return name_of(cells), read(cells, modules), fields
+    return _name_of(cells), read(cells, modules), fields
   if not fields:
     raise ValueError(
       'Give --preset, --cells, or flags of launch.train, as --task.'
     )
-  return NAME, of_flags(fields), {}
+  return NAME, _of_flags(fields), {}
 
 
-def of_flags(values: Mapping[str, Any]) -> presets.Preset:
+def _of_flags(values: Mapping[str, Any]) -> grid.Preset:
   """Returns a sweep over learning rates and seeds: one task, one model.
 
   Args:
@@ -109,23 +119,24 @@ def of_flags(values: Mapping[str, Any]) -> presets.Preset:
     {name: values[name] for name in names if name in values}
     for names in (config_lib.TASK_FIELDS, _MODEL_FIELDS)
   )
-  # A regex or a path makes no good name of a folder.
-  brought = [n for n in ('strings', 'regex', 'automaton') if n in values]
+  # A regex or a path makes no good name of a folder. Strings come first: beside
+  # a regex or an automaton they are what is trained on.
+  brought = [name for name in reversed(config_lib.SOURCES) if name in values]
   task = brought[0] if brought else config_lib.task_title(experiment)
   if not brought and not experiment.task_module:
     of_task['task'] = experiment.task
   if not experiment.model_module:
     of_model['architecture'] = experiment.architecture
-  return presets.Preset(
+  return grid.Preset(
     base={k: v for k, v in values.items() if k not in OF_CELLS},
     tasks={task: of_task},
     models={config_lib.model_title(experiment): of_model},
-    learning_rates=LEARNING_RATES,
-    seeds=SEEDS,
+    learning_rates=_LEARNING_RATES,
+    seeds=_SEEDS,
   )
 
 
-def read(path: str, modules: Mapping[str, Iterable[str]]) -> presets.Preset:
+def read(path: str, modules: Mapping[str, Iterable[str]]) -> grid.Preset:
   """Reads a user's file of cells.
 
   Args:
@@ -144,10 +155,10 @@ def read(path: str, modules: Mapping[str, Iterable[str]]) -> presets.Preset:
       *preset.tasks.values(),
       *preset.models.values(),
     )
-    for field in MODULES
+    for field in _MODULES
     if fields.get(field)
   }
-  given = {(field, name) for field in MODULES for name in modules[field]}
+  given = {(field, name) for field in _MODULES for name in modules[field]}
   for field, name in sorted(named - given):
     raise ValueError(f'{path} names a module, {run.to_trust(field, name)}.')
   for field, name in sorted(given - named):
@@ -157,24 +168,24 @@ def read(path: str, modules: Mapping[str, Iterable[str]]) -> presets.Preset:
 
 def _with_files(fields: dict[str, Any]) -> dict[str, Any]:
   """Reads what is a path; completes the automaton."""
-  read = dict(fields)
+  completed = dict(fields)
   if automaton := fields.get('automaton'):
     is_path = isinstance(automaton, str)
     found = (automata.read if is_path else automata.complete)(automaton)
-    read['automaton'] = found.fields
+    completed['automaton'] = found.fields
     for note in found.notes:
       progress.say(note)
   if isinstance(fields.get('strings'), str):
-    read['strings'] = strings.describe(fields['strings'])
-    longest, _ = read['strings']['lengths'][-1]
-    read.setdefault('sequence_length', longest)
+    completed['strings'] = strings.describe(fields['strings'])
+    longest, _ = completed['strings']['lengths'][-1]
+    completed.setdefault('sequence_length', longest)
   if isinstance(fields.get('test_strings'), str):
     tests = strings.describe_tests(fields['test_strings'].split(','))
-    read['test_strings'] = tests
-  return read
+    completed['test_strings'] = tests
+  return completed
 
 
-def _read(path: str, change=lambda fields: fields) -> presets.Preset:
+def _read(path: str, change=lambda fields: fields) -> grid.Preset:
   """Reads a file of cells.
 
   Args:
@@ -194,10 +205,8 @@ def _read(path: str, change=lambda fields: fields) -> presets.Preset:
     raise ValueError(f'Cannot read the cells of {path}: {reason}') from error
 
 
-def _to_preset(contents: Any, change) -> presets.Preset:
-  known = ('base', 'tasks', 'models', 'learning_rates', 'seeds', 'tests')
-  known += ('about',)
-  _check_object('it', contents, known)
+def _to_preset(contents: Any, change) -> grid.Preset:
+  _check_object('it', contents, _KEYS)
   for name in ('tasks', 'models'):
     if not contents.get(name):
       raise ValueError(f'it has no {name}.')
@@ -211,7 +220,7 @@ def _to_preset(contents: Any, change) -> presets.Preset:
 
   def fields_of(where, fields):
     _check_object(where, fields, sorted({*_FIELDS} - _LISTED.keys()))
-    with presets.blamed(where):
+    with grid.blamed(where):
       for name, value in fields.items():
         kind = _FIELDS[name].type
         # The path of what is in a file of its own.
@@ -230,7 +239,7 @@ def _to_preset(contents: Any, change) -> presets.Preset:
   about = contents.get('about', '')
   if not isinstance(about, str):
     raise ValueError('about must be text.')
-  preset = presets.Preset(
+  preset = grid.Preset(
     base=fields_of('base', contents.get('base', {})),
     **{
       name: {
@@ -239,12 +248,12 @@ def _to_preset(contents: Any, change) -> presets.Preset:
       }
       for name in ('tasks', 'models')
     },
-    learning_rates=_numbers(contents, 'learning_rates', LEARNING_RATES, float),
-    seeds=_numbers(contents, 'seeds', SEEDS, int),
+    learning_rates=_numbers(contents, 'learning_rates', _LEARNING_RATES, float),
+    seeds=_numbers(contents, 'seeds', _SEEDS, int),
     tests=tests,
     about=about,
   )
-  presets.cells(preset)  # Checks the fields' types and values.
+  grid.cells(preset)  # Checks the fields' types and values.
   return preset
 
 
@@ -276,7 +285,7 @@ def _numbers(
   return numbers
 
 
-def name_of(path: str) -> str:
+def _name_of(path: str) -> str:
   """Returns a sweep's name from its file's.
 
   Raises:
@@ -292,7 +301,7 @@ def name_of(path: str) -> str:
   return name
 
 
-def keep(name: str, preset: presets.Preset, results_dir: str) -> None:
+def keep(name: str, preset: grid.Preset, results_dir: str) -> None:
   """Writes what a sweep is beside its results.
 
   A sweep may grow by tasks and models, but not become another: what was
@@ -309,7 +318,7 @@ def keep(name: str, preset: presets.Preset, results_dir: str) -> None:
   """
   path = os.path.join(results_dir, name, results_lib.DEFINITION)
   contents = json.loads(json.dumps(dataclasses.asdict(preset)))
-  del contents['paper']
+  contents = {key: contents[key] for key in _KEYS}
   if files.exists(path):
     found = json.loads(json.dumps(dataclasses.asdict(_read(path))))
     differing = [
@@ -335,7 +344,7 @@ def keep(name: str, preset: presets.Preset, results_dir: str) -> None:
   results.save_json(path, contents)
 
 
-def kept(results_dir: str) -> dict[str, presets.Preset]:
+def kept(results_dir: str) -> dict[str, grid.Preset]:
   """Reads the sweeps beside whose results they are kept, by name.
 
   Raises:

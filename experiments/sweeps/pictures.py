@@ -35,6 +35,16 @@ STYLES = {
     'linestyle': (0, (5, 1)),
     'marker': 'P',
   },
+  'recipe_c2': {
+    'color': _COLOURS['sky'],
+    'linestyle': (0, (3, 1, 1, 1)),
+    'marker': 'X',
+  },
+  'recipe_c3': {
+    'color': _COLOURS['grey'],
+    'linestyle': (0, (5, 1, 1, 1, 1, 1)),
+    'marker': '*',
+  },
 }
 _LINESTYLES = ('-', '--', ':')
 _NUM_MARKERS = 10

@@ -1,121 +1,12 @@
-"""The paper's tables as data: every number is a cell of a named preset.
+"""The paper's tables as data, and ours."""
 
-A preset is a grid of tasks and models. A cell of it is one task and one model,
-trained at each learning rate with each seed; `cells` spells them out.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
-import contextlib
 import dataclasses
-import itertools
-import reprlib
-from typing import Any
 
-from experiments.formal import automata, registries
-from experiments.formal import config as config_lib
+from experiments.formal import automata
+from experiments.sweeps.grid import Preset
 
-Fields = Mapping[str, Any]
-# Fields that bring a language, in place of `task`.
-_SOURCES = ('regex', 'automaton', 'strings')
-
-
-@dataclasses.dataclass(frozen=True)
-class Preset:
-  """A grid of tasks and models.
-
-  Attributes:
-    base: Fields of `Experiment` that all cells share.
-    tasks: Fields of each task, by its name in reports.
-    models: Fields of each model, by its name in reports.
-    learning_rates: Each is trained with each seed.
-    seeds: Of the parameters and of the data.
-    tests: Of a task that is tested on others than its own strings: its
-      parameters at test, by the test's name in reports.
-    paper: Number of the paper's table beside which a report sets it; 0 for
-      none.
-    about: What a report says of it.
-  """
-
-  base: Fields
-  tasks: Mapping[str, Fields]
-  models: Mapping[str, Fields]
-  learning_rates: Sequence[float] = (1e-4, 3e-4, 5e-4)
-  seeds: Sequence[int] = (0, 1, 2)
-  tests: Mapping[str, Mapping[str, Fields]] = dataclasses.field(
-    default_factory=dict
-  )
-  paper: int = 0
-  about: str = ''
-
-
-@dataclasses.dataclass(frozen=True)
-class Cell:
-  """One task and one model of a preset.
-
-  Attributes:
-    task: Its name in the preset.
-    model: Its name in the preset.
-    experiment: Of its first run.
-    runs: Learning rate and seed of every run.
-    tests: The task's parameters at test, by the test's name; the task's own
-      are named ''.
-  """
-
-  task: str
-  model: str
-  experiment: config_lib.Experiment
-  runs: Sequence[tuple[float, int]]
-  tests: Mapping[str, Fields]
-
-  @property
-  def name(self) -> str:
-    """Also the path of its folder."""
-    return f'{self.task}/{self.model}'
-
-
-def cells(preset: Preset) -> list[Cell]:
-  """Returns a preset's cells, task by task.
-
-  Raises:
-    ValueError: If an experiment is impossible.
-  """
-  runs = list(itertools.product(preset.learning_rates, preset.seeds))
-  if not runs:
-    raise ValueError('Give at least one seed and one learning rate.')
-  found = []
-  for task, task_fields in preset.tasks.items():
-    for model, model_fields in preset.models.items():
-      with blamed(f'{task}/{model}'):
-        names = _names(task, model, preset.base, task_fields, model_fields)
-        fields = {**names, **preset.base, **task_fields, **model_fields}
-        # All are made, so that a bad seed or rate fails now.
-        experiment, *_ = (
-          config_lib.Experiment(
-            **{
-              **fields,
-              'learning_rate': learning_rate,
-              'seed': seed,
-              'model_init_seed': seed,
-            }
-          )
-          for learning_rate, seed in runs
-        )
-      tests = preset.tests.get(task, {'': experiment.task_params})
-      found.append(Cell(task, model, experiment, runs, tests))
-  return found
-
-
-@contextlib.contextmanager
-def blamed(where: str) -> Iterator[None]:
-  """Says of what is impossible in a cell in which one.
-
-  Raises:
-    ValueError: If what is done within does; with the cell's name before it.
-  """
-  try:
-    yield
-  except ValueError as error:
-    raise ValueError(f'{where}: {error}') from error
+# The preset whose tasks are the automata of a user's folder.
+OF_AUTOMATA = 'mlregtest'
 
 
 def with_tasks(preset: Preset, folder: str | None) -> Preset:
@@ -132,49 +23,12 @@ def with_tasks(preset: Preset, folder: str | None) -> Preset:
   if preset.tasks and folder is None:
     return preset
   if preset.tasks:
-    raise ValueError('--automata is for --preset=mlregtest.')
+    raise ValueError(f'--automata is for --preset={OF_AUTOMATA}.')
   if folder is None:
     raise ValueError('Give --automata, the folder of automata to learn.')
   found = automata.read_folder(folder)
   tasks = {name: {'automaton': fields} for name, fields in found.items()}
   return dataclasses.replace(preset, tasks=tasks)
-
-
-def _names(
-  task: str, model: str, base: Fields, task_fields: Fields, model_fields: Fields
-) -> Fields:
-  """Returns which task and model a cell's names mean, where its fields do not.
-
-  The name of a task is one of ours, or one in a module that all cells share; so
-  is that of a model.
-
-  Raises:
-    ValueError: If a name is that of another task or model of ours.
-  """
-  names = {}
-  sources = [name for name in _SOURCES if {**base, **task_fields}.get(name)]
-  if not (sources or task_fields.get('task_module')):
-    names['task'] = task
-  if not model_fields.get('model_module'):
-    names['architecture'] = model
-  # A cell's own fields may say what they like, but not those of all cells.
-  if not {'architecture', 'model_module'} & {*model_fields}:
-    meant = base.get('architecture', model)
-    _check_name('model', model, meant, registries.MODEL_BUILDERS)
-  if not {'task', 'task_module', *_SOURCES} & {*task_fields}:
-    meant = base[sources[0]] if sources else base.get('task', task)
-    _check_name('task', task, meant, registries.TASK_BUILDERS)
-  return names
-
-
-def _check_name(
-  kind: str, name: str, meant: Any, known: Mapping[str, Any]
-) -> None:
-  if name in known and meant != name:
-    raise ValueError(
-      f'it is called as our {kind} {name}, but base says'
-      f' {reprlib.repr(meant)}: give one of them alone.'
-    )
 
 
 # Chi et al. (2023), appendix A; the number of test strings is ours.
@@ -242,6 +96,66 @@ _PROBABILITIES = {
 # Minutes to an hour a cell on two CPU cores.
 _SMALL = {**_PAPER, 'embedding_dim': 64, 'training_steps': 3000}
 _SMALL_RNN = {**_RNN, 'architecture_params': {'hidden_size': 64}}
+# 0.1 M parameters. It is tested on fewer strings, each of which costs more.
+_SMALL_TRANSFORMER = {
+  **_TRANSFORMER,
+  'architecture_params': {'positional_encodings': 'RELATIVE', 'num_layers': 2},
+  'range_test_batch_size': 64,
+}
+_SMALL_MODELS = {
+  'rnn': _SMALL_RNN,
+  'transformer': _SMALL_TRANSFORMER,
+  'regular_gpt_c2': _REGULAR_GPT_C2,
+  'regular_gpt_c3': _REGULAR_GPT_C3,
+}
+_SMALL_RATES = (5e-4, 2e-3)
+_SMALL_ABOUT = (
+  'with models of width 64, not 256, trained for 3,000 steps, not 100,000, at'
+  ' two other learning rates; its transformer has 2 layers, not 5.'
+)
+_TABLE_2_TASK = {
+  'parity_check': {**_FIRST_GROUP, 'task_params': {'probability': 0.5}}
+}
+_TABLE_2_MODELS = ('regular_gpt_c2', 'rnn', 'transformer')
+
+# Ours: a loss on every node, and levels that no length needs; see
+# docs/recipe.md.
+_RECIPE = {
+  'batch_size': 32,
+  'training_steps': 8000,
+  'warmup_steps': 200,
+  'schedule': 'cosine',
+  'node_weight': 1.0,
+  'max_extra_levels': 2,
+  'smallest_bucket': 64,
+}
+_RECIPE_TASKS = {
+  **_TASKS,
+  'modular_arithmetic': {
+    **_TASKS['modular_arithmetic'],
+    'thickness': 2,
+    'training_steps': 24_000,
+    'range_test_batch_size': 128,
+  },
+}
+
+
+def _perfect(model: str, *tasks: str) -> Preset:
+  """Returns the preset of how many seeds are right on every string."""
+  regular_gpt = f'regular_gpt_{model}'
+  return Preset(
+    _SMALL,
+    {task: _TASKS[task] for task in tasks},
+    {
+      regular_gpt: _MODELS[regular_gpt],
+      f'recipe_{model}': {**_MODELS[regular_gpt], **_RECIPE},
+    },
+    learning_rates=(1e-3,),
+    seeds=range(64),
+    about='How many of 64 seeds are right on every string, with the recipe of'
+    ' table1_small at one learning rate, and with ours.',
+  )
+
 
 _TINY = {
   **_PAPER,
@@ -284,30 +198,45 @@ _MLREGTEST = {
 
 PRESETS = {
   'table1': Preset(_PAPER, _TASKS, _MODELS, paper=1),
-  'table1_extra': Preset(_PAPER, _TASKS, _EXTRA_MODELS),
+  'table1_extra': Preset(_PAPER, _TASKS, _EXTRA_MODELS, beside='table1'),
   'table2': Preset(
     _PAPER,
-    {'parity_check': {**_FIRST_GROUP, 'task_params': {'probability': 0.5}}},
-    {name: _MODELS[name] for name in ('regular_gpt_c2', 'rnn', 'transformer')},
+    _TABLE_2_TASK,
+    {name: _MODELS[name] for name in _TABLE_2_MODELS},
     tests={'parity_check': _PROBABILITIES},
     paper=2,
   ),
-  # Without the transformer, which is slow on a CPU.
   'table1_small': Preset(
     _SMALL,
     _TASKS,
-    {
-      'rnn': _SMALL_RNN,
-      'regular_gpt_c2': _REGULAR_GPT_C2,
-      'regular_gpt_c3': _REGULAR_GPT_C3,
-    },
-    learning_rates=(5e-4, 2e-3),
+    _SMALL_MODELS,
+    learning_rates=_SMALL_RATES,
     paper=1,
-    about='Table 1 with models of width 64, not 256, trained for 3,000 steps,'
-    ' not 100,000, at two other learning rates, and without its transformer.',
+    about=f'Table 1 {_SMALL_ABOUT}',
   ),
+  'table2_small': Preset(
+    _SMALL,
+    _TABLE_2_TASK,
+    {name: _SMALL_MODELS[name] for name in _TABLE_2_MODELS},
+    learning_rates=_SMALL_RATES,
+    tests={'parity_check': _PROBABILITIES},
+    paper=2,
+    about=f'Table 2 {_SMALL_ABOUT}',
+  ),
+  'recipe': Preset(
+    {**_SMALL, **_RECIPE},
+    _RECIPE_TASKS,
+    {'recipe_c2': _REGULAR_GPT_C2, 'recipe_c3': _REGULAR_GPT_C3},
+    learning_rates=(1e-3,),
+    beside='table1_small',
+    about='Ours: the preset recipe, width 64, a loss on every node of the tree,'
+    ' trained for 8,000 steps of 32 strings (modular arithmetic: 24,000, with'
+    ' two blocks a level), at one learning rate.',
+  ),
+  'perfect': _perfect('c2', 'parity_check', 'even_pairs', 'cycle_navigation'),
+  'perfect_c3': _perfect('c3', 'parity_check'),
   # Its tasks are a user's automata.
-  'mlregtest': Preset(
+  OF_AUTOMATA: Preset(
     _MLREGTEST,
     {},
     {

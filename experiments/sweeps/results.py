@@ -16,7 +16,7 @@ import numpy as np
 from experiments.engine import environment, files
 from experiments.engine import results as results_lib
 from experiments.formal import config as config_lib
-from experiments.sweeps import presets
+from experiments.sweeps import grid
 
 # Folder in a folder of results that holds those of language models.
 LANGUAGE = 'language'
@@ -58,7 +58,7 @@ class Result:
   runs: list[dict[str, Any]]
   training_length: int
   chance: float
-  accuracy: dict[str, list[list[float]]]
+  accuracy: dict[str, list[list[float | None]]]
   curves: dict[str, list]
   wall_time_s: dict[str, float]
   date: str
@@ -67,7 +67,7 @@ class Result:
 
 def make(
   preset: str,
-  cell: presets.Cell,
+  cell: grid.Cell,
   diverged_at: Sequence[int],
   training_length: int,
   chance: float,
@@ -163,7 +163,7 @@ def _curves(
   return curves
 
 
-def path(folder: str, preset: str, cell: presets.Cell) -> str:
+def path(folder: str, preset: str, cell: grid.Cell) -> str:
   """Returns where a cell's result lies in a folder of results."""
   return os.path.join(folder, preset, cell.task, f'{cell.model}.json')
 

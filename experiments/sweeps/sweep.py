@@ -32,7 +32,7 @@ from experiments.formal import (
   training,
 )
 from experiments.formal import config as config_lib
-from experiments.sweeps import numbers, own, presets, results
+from experiments.sweeps import grid, numbers, own, presets, results
 
 
 class _Made(NamedTuple):
@@ -50,13 +50,13 @@ class _Made(NamedTuple):
 
 
 def narrowed(
-  preset: presets.Preset,
+  preset: grid.Preset,
   tasks: Sequence[str] | None = None,
   models: Sequence[str] | None = None,
   learning_rates: Sequence[float] | None = None,
   seeds: Sequence[int] | None = None,
   **fields: Any,
-) -> presets.Preset:
+) -> grid.Preset:
   """Returns a preset with less or other in it; what is None stays.
 
   Args:
@@ -100,7 +100,7 @@ def narrowed(
   )
 
 
-def part_of(cells: Sequence[presets.Cell], part: str) -> Sequence[presets.Cell]:
+def part_of(cells: Sequence[grid.Cell], part: str) -> Sequence[grid.Cell]:
   """Returns one of several equal shares of the cells.
 
   Args:
@@ -123,12 +123,12 @@ def part_of(cells: Sequence[presets.Cell], part: str) -> Sequence[presets.Cell]:
 
 def sweep(
   name: str,
-  preset: presets.Preset,
+  preset: grid.Preset,
   workdir: str | None = None,
   results_dir: str | None = None,
   part: str = '1/1',
   time_budget_s: float = math.inf,
-  whole: presets.Preset | None = None,
+  whole: grid.Preset | None = None,
 ) -> bool:
   """Measures the cells that have no result yet.
 
@@ -166,7 +166,7 @@ def sweep(
     )
     + repr((part, time_budget_s))
   )
-  cells = part_of(presets.cells(preset), part)
+  cells = part_of(grid.cells(preset), part)
   if not cells:
     progress.say(f'Part {part} has no cell.')
     return True
@@ -211,14 +211,14 @@ def sweep(
   return True
 
 
-def _make(cell: presets.Cell) -> _Made:
+def _make(cell: grid.Cell) -> _Made:
   """Returns what a cell is made of.
 
   Raises:
     ValueError: If the cell is impossible.
   """
   experiment = cell.experiment
-  with presets.blamed(cell.name):
+  with grid.blamed(cell.name):
     parameters.check_bounds('training_steps', experiment.training_steps, 1)
     longest = builders.longest_trained(experiment)
     has_longer = experiment.max_range_test_length > longest
@@ -233,7 +233,7 @@ def _make(cell: presets.Cell) -> _Made:
     limits.check(experiment, task, model, len(cell.runs))
   tests = {}
   for test, params in cell.tests.items():
-    with presets.blamed(f'{cell.name}, the test {test!r}'):
+    with grid.blamed(f'{cell.name}, the test {test!r}'):
       tested = dataclasses.replace(experiment, task_params=dict(params))
       other = task if tested == experiment else builders.make_task(tested)
       sizes, others = (
@@ -248,7 +248,7 @@ def _make(cell: presets.Cell) -> _Made:
   return _Made(task, model, tests)
 
 
-def _has_result(name: str, cell: presets.Cell, results_dir: str) -> bool:
+def _has_result(name: str, cell: grid.Cell, results_dir: str) -> bool:
   """Whether a cell is measured.
 
   Raises:
@@ -262,7 +262,7 @@ def _has_result(name: str, cell: presets.Cell, results_dir: str) -> bool:
 
 def _measure(
   name: str,
-  cell: presets.Cell,
+  cell: grid.Cell,
   made: _Made,
   workdir: str,
   results_dir: str,

@@ -3,10 +3,14 @@
 from collections.abc import Mapping, Sequence
 import datetime
 
+from scipy import stats
+
 from experiments.engine import tables as tables_lib
 from experiments.sweeps import numbers, results
 
 MISSING = 'missing'
+# Of fewer runs an interval says nothing.
+_MIN_SEEDS = 16
 _DIVERGED = '†'
 _DIFFERS = '‡'
 
@@ -24,14 +28,13 @@ def num_measured(entries: Sequence[numbers.Entry]) -> str:
 
 def model_name(entry: numbers.Entry) -> str:
   """Returns a model's name, saying so where the paper does not have it."""
-  is_ours = entry.cell.experiment.max_extra_levels > 0 and not entry.is_own
-  return entry.cell.model + (' (ours)' if is_ours else '')
+  return entry.cell.model + (' (ours)' if entry.is_ours else '')
 
 
 def legend(entries: Sequence[numbers.Entry]) -> str:
   """Says what the numbers of a table are."""
-  about = entries[0].about
-  text = f'{about} ' if about else ''
+  about = dict.fromkeys(entry.about for entry in entries if entry.about)
+  text = ''.join(f'{part} ' for part in about)
   text += 'Mean accuracy over all lengths beyond training, in percent'
   if any(entry.test for entry in entries):
     text += ' (same length: accuracy at the longest training length)'
@@ -40,7 +43,9 @@ def legend(entries: Sequence[numbers.Entry]) -> str:
     ' seeds at the best learning rate / the mean over all runs. The best'
     ' learning rate is that of the highest mean over its seeds on these very'
     ' lengths, as in the paper, so Max and Avg are of a choice that saw the'
-    ' test. Perfect runs are right on every string beyond training.'
+    ' test; where there is one rate alone, nothing was chosen. Perfect runs are'
+    ' right on every string beyond training (of many runs, with the interval of'
+    ' Wilson, 1927, for their share).'
   )
   if any(entry.paper for entry in entries):
     text += (
@@ -144,7 +149,7 @@ def provenance(entries: Sequence[numbers.Entry]) -> Text:
         entry.cell.task,
         model_name(entry),
         ', '.join(rates),
-        f'{numbers.num_perfect(result)} of {len(result.runs)}',
+        _perfect(result),
         '; '.join(
           f'learning rate {run["learning_rate"]:g}, seed {run["seed"]}, at step'
           f' {run["diverged_at"]}'
@@ -161,6 +166,16 @@ def provenance(entries: Sequence[numbers.Entry]) -> Text:
       ]
     )
   return header, rows
+
+
+def _perfect(result: results.Result) -> str:
+  """Says how many runs are perfect, and of how many more that would tell."""
+  found, total = numbers.num_perfect(result), len(result.runs)
+  text = f'{found} of {total}'
+  if total < _MIN_SEEDS:
+    return text
+  interval = stats.binomtest(found, total).proportion_ci(0.95, 'wilson')
+  return f'{text} (95%: {100 * interval.low:.0f}..{100 * interval.high:.0f}%)'
 
 
 def _lengths(entry: numbers.Entry) -> str:

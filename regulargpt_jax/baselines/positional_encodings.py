@@ -127,10 +127,10 @@ def relative_logits(
   content_logits = jnp.einsum(
     'bqhd,bkhd->bhqk', q_BxQxHxd + content_bias, k_BxKxHxd
   )
-  return content_logits + relative_shift(position_logits, num_keys)
+  return content_logits + _relative_shift(position_logits, num_keys)
 
 
-def relative_shift(logits_BxHxQxC, num_keys: int) -> jax.Array:
+def _relative_shift(logits_BxHxQxC, num_keys: int) -> jax.Array:
   """Returns y[i, j] = logits[i, Q-1-i+j], [B, H, Q, K]; C = Q + K.
 
   In the flat array, y[i, j] stands at i*C + Q-1-i+j = Q-1 + i*(C-1) + j: a

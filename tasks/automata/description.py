@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tasks.regular import automaton
+from tasks.automata import automaton
 
 # Of an automaton, as read and as determinized.
 MAX_STATES = 20_000

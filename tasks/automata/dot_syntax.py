@@ -170,7 +170,7 @@ class _Parser:
         into.update(self._attributes())
         return
     first = self._next
-    names = [self._node(node_defaults)]
+    names = [self._node()]
     if self._take('mark', '='):
       # An attribute of the graph, not a node.
       if not self._take_name():
@@ -181,7 +181,7 @@ class _Parser:
       if self._next.text == '--':
         raise self._fail("expected '->', got '--'")
       self._take()
-      names.append(self._node(node_defaults))
+      names.append(self._node())
       self._mention(names[-1], node_defaults)
     attributes = self._attributes()
     if len(names) == 1:
@@ -199,7 +199,7 @@ class _Parser:
       # A node that isn't drawn is no state.
       description.check_size(len(self._graph.nodes) - 1, 1, 'The automaton')
 
-  def _node(self, defaults):
+  def _node(self):
     """Returns the name of a node; its port is left out."""
     token = self._take_name()
     if token is None:

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from tasks.automata import automaton as automaton_lib
 from tasks.automata import description as description_lib
 from tasks.automata import minimization
-from tasks.regular import automaton as automaton_lib
 
 _FIELDS = (
   'alphabet',
@@ -169,7 +169,7 @@ def from_arrays(
   states: Sequence[str],
   transitions_QxV: np.ndarray,
   start: int,
-  accepting_Q: Sequence[bool] | None = None,
+  accepting_Q: Sequence[bool],
   outputs_Q: Sequence[str] | None = None,
 ) -> dict[str, Any]:
   """Returns the object of an automaton.
@@ -180,7 +180,7 @@ def from_arrays(
     transitions_QxV: Next state by state and symbol.
     start: The state before the first symbol.
     accepting_Q: Whether a state's strings are in the language.
-    outputs_Q: The answer of each state, in place of it.
+    outputs_Q: The answer of each state, of a machine of others than these two.
   """
   ends = {}
   if outputs_Q is not None:
@@ -213,17 +213,16 @@ def minimized(fields: Mapping[str, Any]) -> dict[str, Any]:
   """
   automaton = to_automaton(fields)
   transitions = automaton.transitions
-  like_Q = minimization.minimal(transitions, automaton.start, automaton.outputs)
-  kept = np.unique(like_Q[like_Q >= 0])
-  number_Q = np.zeros(len(like_Q), int)
-  number_Q[kept] = np.arange(len(kept))
+  kept, number_Q = minimization.merged(
+    transitions, automaton.start, automaton.outputs
+  )
   states = [fields['states'][q] for q in kept]
   outputs = fields.get('outputs')
   return from_arrays(
     automaton.alphabet,
     states,
-    number_Q[like_Q[transitions[kept]]],
-    number_Q[like_Q[automaton.start]],
+    number_Q[transitions[kept]],
+    number_Q[automaton.start],
     automaton.accepting[kept].tolist(),
     outputs and [outputs[state] for state in states],
   )

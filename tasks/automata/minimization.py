@@ -5,12 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 
-def minimal(
+def merged(
   transitions_QxV: np.ndarray, start: int, classes_Q: Sequence[int]
-) -> np.ndarray:
-  """Returns one state for each kind of states that the minimal automaton has.
-
-  Hopcroft's algorithm (1971), for any number of classes, O(V Q log Q).
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns which states the minimal automaton has, and which each becomes.
 
   Args:
     transitions_QxV: Next state by state and symbol, complete.
@@ -18,8 +16,21 @@ def minimal(
     classes_Q: The answer to a string that ends in the state.
 
   Returns:
-    By state its representative, the first of the states that answer all
-    strings as it does, int [Q]; -1 for states that no string reaches.
+    The first of each kind of states, ascending, int; and by state the place of
+    its own kind's among them, int [Q], -1 for states that no string reaches.
+  """
+  like_Q = _representatives(transitions_QxV, start, classes_Q)
+  kept = np.unique(like_Q[like_Q >= 0])
+  return kept, np.where(like_Q >= 0, np.searchsorted(kept, like_Q), -1)
+
+
+def _representatives(
+  transitions_QxV: np.ndarray, start: int, classes_Q: Sequence[int]
+) -> np.ndarray:
+  """Returns by state the first of the states that answer all strings as it.
+
+  Hopcroft's algorithm (1971), for any number of classes, O(V Q log Q). It is -1
+  for states that no string reaches.
   """
   reached = breadth_first(transitions_QxV, start)
   representative_Q = np.full(len(transitions_QxV), -1)
@@ -48,12 +59,12 @@ def numbered(
     Transitions and accepting states; the start is 0. Equivalent automata give
     the same arrays.
   """
-  like_Q = minimal(transitions_QxV, 0, is_end_Q)
-  smaller_QxV = like_Q[transitions_QxV]
-  order = breadth_first(smaller_QxV, 0)
-  number_Q = np.zeros(len(like_Q), np.int32)
-  number_Q[order] = np.arange(len(order))
-  return number_Q[smaller_QxV[order]], is_end_Q[order]
+  kept, number_Q = merged(transitions_QxV, 0, is_end_Q)
+  smaller_KxV = number_Q[transitions_QxV[kept]]
+  order = breadth_first(smaller_KxV, 0)
+  place_K = np.zeros(len(kept), np.int32)
+  place_K[order] = np.arange(len(order))
+  return place_K[smaller_KxV[order]], is_end_Q[kept[order]]
 
 
 def breadth_first(transitions_QxV: np.ndarray, start: int) -> list[int]:

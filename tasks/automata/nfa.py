@@ -62,14 +62,14 @@ def smallest(
   """Returns the minimal complete deterministic automaton.
 
   Its states are numbered breadth first, in the order of the symbols; otherwise
-  as `determinize`.
+  as `_determinize`.
   """
   return minimization.numbered(
-    *determinize(nfa, num_symbols, starts, accepting, what)
+    *_determinize(nfa, num_symbols, starts, accepting, what)
   )
 
 
-def determinize(
+def _determinize(
   nfa: Nfa,
   num_symbols: int,
   starts: Iterable[int],

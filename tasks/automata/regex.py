@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tasks.automata import automaton as automaton_lib
 from tasks.automata import description, fields, nfa, regex_syntax
-from tasks.regular import automaton as automaton_lib
 
 
 def read_alphabet(

@@ -10,7 +10,7 @@ from typing import NamedTuple, NoReturn
 from tasks.automata import description
 
 # Stand for themselves after a backslash only.
-RESERVED = '()[]{}|&^*+?.\\'
+_RESERVED = '()[]{}|&^*+?.\\'
 # Are operators unless the alphabet has them.
 _OPTIONAL = '~$'
 _CONTROLS = {'n': '\n', 't': '\t', 'r': '\r', 'f': '\f', 'v': '\v'}
@@ -97,7 +97,7 @@ class _Parser:
     self._alphabet = alphabet
     self._number = {symbol: i for i, symbol in enumerate(alphabet)}
     self._longest = max(map(len, alphabet))
-    self._operators = set(RESERVED) | {
+    self._operators = set(_RESERVED) | {
       c for c in _OPTIONAL if c not in self._number
     }
 
@@ -325,7 +325,7 @@ class _Parser:
         self.fail(
           start,
           f'\\{escaped} is no escape{hint}; those are \\d \\w \\s \\D \\W \\S'
-          f' \\n \\t \\r \\f \\v, and a backslash before {RESERVED} ~ $ - and'
+          f' \\n \\t \\r \\f \\v, and a backslash before {_RESERVED} ~ $ - and'
           ' other signs',
         )
     # The characters here, as far as any symbol goes, and where each one ends.

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tasks import random_symbols
-from tasks.regular import automaton as automaton_lib
+from tasks.automata import automaton as automaton_lib
 from tasks.regular import random_walk, regular_task
 
 

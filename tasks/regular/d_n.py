@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tasks.regular import automaton as automaton_lib
+from tasks.automata import automaton as automaton_lib
 from tasks.regular import language
 
 # Length of an inner string, in units of the room that there is for it.

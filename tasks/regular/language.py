@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 
 from tasks import task
-from tasks.regular import automaton as automaton_lib
+from tasks.automata import automaton as automaton_lib
 from tasks.regular import automaton_task
 
-SAMPLERS = ('paper', 'uniform')
+_SAMPLERS = ('paper', 'uniform')
 
 
 class Language(automaton_task.AutomatonTask):
@@ -23,7 +23,7 @@ class Language(automaton_task.AutomatonTask):
 
   Attributes:
     automaton: Of the language; a language sets it.
-    sampler: Of `SAMPLERS`.
+    sampler: One of `_SAMPLERS`.
     paper_positives: Draws the authors' positives; called with rng, batch size,
       length (may be traced) and width, it returns symbols counted from the
       string's start, [W, B]. None where theirs are uniform.
@@ -43,9 +43,9 @@ class Language(automaton_task.AutomatonTask):
       ValueError: If the sampler is another.
     """
     super().__init__(self.automaton)
-    if sampler not in SAMPLERS:
+    if sampler not in _SAMPLERS:
       raise ValueError(
-        f'sampler must be one of {", ".join(SAMPLERS)}, got {sampler!r}.'
+        f'sampler must be one of {", ".join(_SAMPLERS)}, got {sampler!r}.'
       )
     self.sampler = sampler
 

@@ -62,10 +62,7 @@ def check(machine: regular_task.MooreMachine, max_length: int) -> None:
 
 
 def _minimal(machine: regular_task.MooreMachine) -> regular_task.MooreMachine:
-  like_Q = minimization.minimal(*machine)
-  kept, number_Q = np.unique(like_Q, return_inverse=True)
-  if kept[0] < 0:  # States that no string reaches.
-    kept, number_Q = kept[1:], number_Q - 1
+  kept, number_Q = minimization.merged(*machine)
   return regular_task.make_machine(
     number_Q[machine.transitions[kept]],
     number_Q[machine.start],
@@ -92,7 +89,7 @@ class PairSampler:
       ValueError: As `check`.
     """
     check(machine, max_length)
-    self._after_QxV, self._start, self._classes_Q = _minimal(machine)
+    self._machine = _minimal(machine)
     self._count(max_length)
 
   def _count(self, max_length: int) -> None:
@@ -102,9 +99,9 @@ class PairSampler:
     before it. `_edit[n]` [Q]: where the edit comes first of them.
     `_inserted[n]` and `_deleted[n]` [Q, V]: behind a gap opposite of a symbol.
     """
-    after = self._after_QxV
+    after, _, classes_Q = self._machine
     num_states, num_symbols = after.shape
-    lower_than = self._classes_Q[:, None] > self._classes_Q
+    lower_than = classes_Q[:, None] > classes_Q
     with np.errstate(divide='ignore'):
       self._same = [np.log(lower_than.astype(float))]
     self._before = [np.full(num_states, -np.inf)]
@@ -142,9 +139,11 @@ class PairSampler:
   def log_count(self, length: int) -> float:
     """Returns the logarithm of the number of pairs of a length."""
     if length > 1:
-      return self._before[length][self._start]
+      return self._before[length][self._machine.start]
     # One symbol is substituted: no string is empty.
-    weights = self._edit_weights(np.array([self._start]), 1, is_whole=True)
+    weights = self._edit_weights(
+      np.array([self._machine.start]), 1, is_whole=True
+    )
     return _log_sum(weights)[0]
 
   def sample(
@@ -173,17 +172,17 @@ class PairSampler:
       rows = slice(i * num_pairs, (i + 1) * num_pairs)
       tokens = columns_NxW2[rows, width - length :].transpose(0, 2, 1)
       tokens = _without_gaps(tokens)
-      found[length] = Pairs(tokens, self._answers(tokens))
+      found[length] = Pairs(tokens, regular_task.answers(self._machine, tokens))
     return found
 
   def _columns(
     self, lengths_N: np.ndarray, draws_Wx2xN: np.ndarray
   ) -> np.ndarray:
     """Returns columns from random numbers, right-aligned, int32 [N, W, 2]."""
-    after = self._after_QxV
+    after = self._machine.transitions
     width = len(draws_Wx2xN)
     columns = np.full((len(lengths_N), width, 2), task.NO_SYMBOL, np.int32)
-    states_Nx2 = np.full((len(lengths_N), 2), self._start)
+    states_Nx2 = np.full((len(lengths_N), 2), self._machine.start)
     is_edited_N = np.zeros(len(lengths_N), bool)
     # What may not come next, behind a gap.
     closed_N = np.full(len(lengths_N), -1)
@@ -227,7 +226,7 @@ class PairSampler:
       n: Columns to come, the edit's included.
       is_whole: Whether the edit is the pair's only column.
     """
-    after_NxV = self._after_QxV[states_N]
+    after_NxV = self._machine.transitions[states_N]
     changed = self._same[n - 1][after_NxV[:, :, None], after_NxV[:, None, :]]
     num_symbols = after_NxV.shape[1]
     changed[:, np.arange(num_symbols), np.arange(num_symbols)] = -np.inf
@@ -244,7 +243,7 @@ class PairSampler:
     draws_N: np.ndarray,
   ) -> tuple[np.ndarray, np.ndarray]:
     """Returns columns [N, 2], and what may not follow them, or -1, [N]."""
-    num_symbols = self._after_QxV.shape[1]
+    num_symbols = self._machine.transitions.shape[1]
     num_edits = num_symbols**2 + 2 * num_symbols
     chosen_N = np.zeros(len(states_N), int)
     step = max(1, _MAX_EDITS // num_edits)
@@ -259,13 +258,6 @@ class PairSampler:
     for kind, place in ((0, 1), (1, 0)):
       edits[kind_N == kind, place] = symbol_N[kind_N == kind]
     return edits, np.where(kind_N >= 0, symbol_N, -1)
-
-  def _answers(self, tokens_Bx2xW: np.ndarray) -> np.ndarray:
-    states = np.full(tokens_Bx2xW.shape[:2], self._start)
-    for column in np.moveaxis(tokens_Bx2xW, -1, 0):
-      after = self._after_QxV[states, np.maximum(column, 0)]
-      states = np.where(column >= 0, after, states)
-    return self._classes_Q[states].astype(np.int32)
 
 
 def _log_sum(logs: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tasks import task
-from tasks.regular import automaton as automaton_lib
+from tasks.automata import automaton as automaton_lib
 
 # Probabilities of a walk are whole multiples of 2^-31.
 _PROBABILITY_BITS = 31

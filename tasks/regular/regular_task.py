@@ -29,6 +29,23 @@ def make_machine(transitions, start, outputs) -> MooreMachine:
   )
 
 
+def answers(machine: MooreMachine, tokens: np.ndarray) -> np.ndarray:
+  """Returns a machine's answers to strings, read symbol by symbol.
+
+  Args:
+    machine: It.
+    tokens: Symbols, -1 for none, int [..., W].
+
+  Returns:
+    Classes, int32 [...].
+  """
+  states = np.full(tokens.shape[:-1], machine.start)
+  for column in np.moveaxis(tokens, -1, 0):
+    after = machine.transitions[states, np.maximum(column, 0)]
+    states = np.where(column == task.NO_SYMBOL, states, after)
+  return machine.outputs[states]
+
+
 class RegularTask(task.TokenTask):
   """A task that a Moore machine solves.
 

@@ -3,7 +3,7 @@
 A length has at most one positive, which either sampler draws.
 """
 
-from tasks.regular import automaton as automaton_lib
+from tasks.automata import automaton as automaton_lib
 from tasks.regular import language, regular_task
 
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from tasks import random_symbols
-from tasks.regular import automaton as automaton_lib
+from tasks.automata import automaton as automaton_lib
 from tasks.regular import language
 
 

@@ -5,10 +5,10 @@ import pathlib
 import numpy as np
 import pytest
 
-from experiments.sweeps import presets, results
+from experiments.sweeps import grid, presets, results
 from tests.launch import commands
 
-_CELL = presets.cells(presets.PRESETS['smoke'])[0]
+_CELL = grid.cells(presets.PRESETS['smoke'])[0]
 
 
 @pytest.fixture

@@ -288,9 +288,6 @@ def test_parameters_do_not_depend_on_the_memory_size(name, size):
     np.testing.assert_allclose(*out, atol=1e-5)
 
 
-# ---------------------------------------------------------------- encodings
-
-
 # -------------------------------------------------------------- transformers
 
 
@@ -385,6 +382,3 @@ def test_dropout_acts_only_with_a_key():
 def test_bad_hyperparameters_are_refused(params):
   with pytest.raises(ValueError):
     transformer.make_transformer_encoder(small.O, **params)
-
-
-# ---------------------------------------------------------------- wrappers

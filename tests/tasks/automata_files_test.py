@@ -1,6 +1,5 @@
 """Tests of reading automata from files."""
 
-import json
 import re
 
 import hypothesis
@@ -10,71 +9,15 @@ import pytest
 from tasks.automata import description, reading
 from tasks.automata import fields as fields_lib
 from tasks.regular import automaton_task
-from tests.tasks import automata
-
-# One language in every format: an odd number of a's.
-JSON = json.dumps(automata.FIELDS)
-ATT = 'e\to\ta\ta\ne\te\tb\tb\no\te\ta\ta\no\to\tb\tb\no\n'
-DOT = """digraph g {
-s0 [label="even"];
-s1 [label="odd", shape=doublecircle];
-s0 -> s1 [label="a"];
-s0 -> s0 [label="b"];
-s1 -> s0 [label="a"];
-s1 -> s1 [label="b"];
-__start0 [label="", shape=none];
-__start0 -> s0 [label=""];
-}
-"""
-JFF = """<?xml version="1.0" encoding="UTF-8" standalone="no"?><structure>
-<type>fa</type><automaton>
-<state id="0" name="even"><x>1.0</x><initial/></state>
-<state id="1" name="odd"><final/></state>
-<transition><from>0</from><to>1</to><read>a</read></transition>
-<transition><from>0</from><to>0</to><read>b</read></transition>
-<transition><from>1</from><to>0</to><read>a</read></transition>
-<transition><from>1</from><to>1</to><read>b</read></transition>
-</automaton></structure>
-"""
-# As people draw it by hand.
-BY_HAND = """/* odd */ digraph {
-  rankdir=LR; "" [shape=point]; // the start
-# 1
-  node [shape = doublecircle]; odd;
-  node [shape = circle];
-  "" -> even:e -> odd [label=a]
-  subgraph cluster { edge [color=red]; even -> even [label=b] }
-  odd -> even [label="a"]; odd -> odd [label=<<b>b</b>>];
-}
-"""
-LEARNLIB = """digraph g {
-	s0 [shape="record" style="rounded" label="{ even | - }"];
-	s1 [shape="record" style="rounded" label="{ odd | + }"];
-	s0 -> s1 [label="a"]; s0 -> s0 [label="b"];
-	s1 -> s0 [label="a"]; s1 -> s1 [label="b"];
-__start0 [label="" shape="none" width="0" height="0"];
-__start0 -> s0;
-
-}
-"""
-WEIGHTED = '0 1 a 0.5\n0 0 b 1.5\n1 0 a\n1 1 b 0\n1 2.5\n0 inf\n'
-FILES = {
-  'a.json': JSON,
-  'a.att': ATT,
-  'a.dot': DOT,
-  'a.jff': JFF,
-  'hand.gv': BY_HAND,
-  'learnlib.dot': LEARNLIB,
-  'weighted.att': WEIGHTED,
-}
+from tests.tasks import automata, damage
 
 
 class TestFormats:
-  @pytest.mark.parametrize('name', FILES)
+  @pytest.mark.parametrize('name', automata.FILES)
   # By its name, by what it looks like, as Windows writes it.
   @pytest.mark.parametrize('change', ['none', 'no_name', 'windows'])
   def test_a_format_is_read(self, name, change, tmp_path):
-    text = FILES[name]
+    text = automata.FILES[name]
     if change == 'windows':
       text = '\ufeff' + text.replace('\n', '\r\n')
     found, notes = automata.read_text(
@@ -95,10 +38,13 @@ class TestFormats:
   @pytest.mark.parametrize(
     ('name', 'text'),
     [
-      ('a.json', JSON.replace(', "b": "odd"}', '}')),
-      ('a.att', ATT.replace('o\to\tb\tb\n', '')),
-      ('a.dot', DOT.replace('s1 -> s1 [label="b"];', '')),
-      ('a.jff', re.sub('<transition><from>1</from><to>1.*\n', '', JFF)),
+      ('a.json', automata.JSON.replace(', "b": "odd"}', '}')),
+      ('a.att', automata.ATT.replace('o\to\tb\tb\n', '')),
+      ('a.dot', automata.DOT.replace('s1 -> s1 [label="b"];', '')),
+      (
+        'a.jff',
+        re.sub('<transition><from>1</from><to>1.*\n', '', automata.JFF),
+      ),
     ],
   )
   def test_what_is_missing_goes_to_a_sink(self, name, text, tmp_path):
@@ -117,17 +63,39 @@ class TestFormats:
   @pytest.mark.parametrize(
     ('name', 'text', 'choice'),
     [
-      ('a.att', ATT + 'e\to\tb\tb\n', "state 'e' has a choice for 'b'"),
-      ('b.att', ATT.replace('\no\n', '\no\te\t<eps>\t<eps>\no\n'), 'epsilon'),
+      (
+        'a.att',
+        automata.ATT + 'e\to\tb\tb\n',
+        "state 'e' has a choice for 'b'",
+      ),
+      (
+        'b.att',
+        automata.ATT.replace('\no\n', '\no\te\t<eps>\t<eps>\no\n'),
+        'epsilon',
+      ),
       (
         'a.dot',
-        DOT.replace('__start0 -> s0', '__start0 -> s1; __start1 -> s0'),
+        automata.DOT.replace(
+          '__start0 -> s0', '__start0 -> s1; __start1 -> s0'
+        ),
         '2 states are the start',
       ),
-      ('b.gv', BY_HAND.replace('[label=a]', '[label="a, ε,b"]'), 'epsilon'),
-      ('a.jff', JFF.replace('<to>1</to><read>b', '<to>1</to><read>ba'), None),
-      ('b.jff', JFF.replace('<read>b</read>', '<read/>'), 'epsilon'),
-      ('c.jff', JFF.replace('<final/>', '<final/><initial/>'), 'the start'),
+      (
+        'b.gv',
+        automata.BY_HAND.replace('[label=a]', '[label="a, ε,b"]'),
+        'epsilon',
+      ),
+      (
+        'a.jff',
+        automata.JFF.replace('<to>1</to><read>b', '<to>1</to><read>ba'),
+        None,
+      ),
+      ('b.jff', automata.JFF.replace('<read>b</read>', '<read/>'), 'epsilon'),
+      (
+        'c.jff',
+        automata.JFF.replace('<final/>', '<final/><initial/>'),
+        'the start',
+      ),
     ],
   )
   def test_choices_are_determinized(self, name, text, choice, tmp_path):
@@ -138,7 +106,7 @@ class TestFormats:
       assert found == fields_lib.minimized(found)
 
   def test_a_label_of_jflap_is_a_string(self, tmp_path):
-    text = JFF.replace('<to>1</to><read>a', '<to>1</to><read>aab')
+    text = automata.JFF.replace('<to>1</to><read>a', '<to>1</to><read>aab')
     text = re.sub('<transition><from>1</from>.*\n', '', text)
     found, _ = automata.read_text(tmp_path, 'a.jff', text)
     automaton = fields_lib.to_automaton(found)
@@ -170,7 +138,7 @@ class TestFormats:
     assert found['outputs']['sink'] == 'none'
     assert "whose output is 'none'" in notes[0]
     assert fields_lib.to_automaton(found).outputs.tolist() == [0, 1, 2, 3]
-    jff = JFF.replace('>fa<', '>moore<')
+    jff = automata.JFF.replace('>fa<', '>moore<')
     jff = jff.replace('<x>1.0</x>', '<output>low</output>')
     jff = jff.replace('<final/>', '<output>high</output>')
     found, notes = automata.read_text(tmp_path, 'm.jff', jff)
@@ -192,7 +160,10 @@ class TestFormats:
     assert found['alphabet'] == ['2', '10']
 
   def test_minimizing_keeps_names(self, tmp_path):
-    text = ATT.replace('o\te', 'o\tf') + 'f\to\ta\ta\nf\te\tb\tb\nz\tz\ta\ta\n'
+    text = (
+      automata.ATT.replace('o\te', 'o\tf')
+      + 'f\to\ta\ta\nf\te\tb\tb\nz\tz\ta\ta\n'
+    )
     found, _ = automata.read_text(tmp_path, 'a.att', text)
     assert len(found['states']) == 5  # With a sink, for z.
     small = fields_lib.minimized(found)
@@ -226,17 +197,23 @@ _BAD = {
     'digraph { __start0 -> a; a -> a [label="x/0"] }',
     'No state is accepting.*Mealy',
   ),
-  'after.dot': (DOT + 'x', 'nothing after the graph'),
+  'after.dot': (automata.DOT + 'x', 'nothing after the graph'),
   'chosen.dot': (
     'digraph { __start0 -> a; a [label="a|x"]; b [label="b|y"];'
     ' c [label="c|z"]; a -> b [label=x]; a -> c [label=x]; }',
     'nondeterministic',
   ),
-  'half.jff': (JFF[:200], r'line \d+: it is not valid XML'),
+  'half.jff': (automata.JFF[:200], r'line \d+: it is not valid XML'),
   'html.jff': ('<html></html>', 'Expected the element <structure>'),
-  'pda.jff': (JFF.replace('>fa<', '>pda<'), "type is 'pda'"),
-  'state.jff': (JFF.replace('<to>1', '<to>7'), r"line 5: .*unknown state '7'"),
-  'start.jff': (JFF.replace('<initial/>', ''), 'No state is the start'),
+  'pda.jff': (automata.JFF.replace('>fa<', '>pda<'), "type is 'pda'"),
+  'state.jff': (
+    automata.JFF.replace('<to>1', '<to>7'),
+    r"line 5: .*unknown state '7'",
+  ),
+  'start.jff': (
+    automata.JFF.replace('<initial/>', ''),
+    'No state is the start',
+  ),
   'doctype.jff': (
     '<!DOCTYPE structure [\n<!ENTITY a "aaaa">]><structure>&a;</structure>',
     'line 1: a document type',
@@ -270,11 +247,11 @@ class TestBadInput:
   def test_large_automata_are_refused(self, name, tmp_path, monkeypatch):
     monkeypatch.setattr(description, 'MAX_STATES', 1)
     with pytest.raises(ValueError, match='more than 1 states'):
-      automata.read_text(tmp_path, name, FILES[name])
+      automata.read_text(tmp_path, name, automata.FILES[name])
     monkeypatch.setattr(description, 'MAX_STATES', 2)
     monkeypatch.setattr(description, 'MAX_TRANSITIONS', 3)
     with pytest.raises(ValueError, match='more than 3 transitions'):
-      automata.read_text(tmp_path, name, FILES[name])
+      automata.read_text(tmp_path, name, automata.FILES[name])
 
   def test_exponential_ones_are_refused(self, tmp_path):
     lines = ['0 0 a a', '0 0 b b', '0 1 b b']
@@ -283,27 +260,15 @@ class TestBadInput:
       automata.read_text(tmp_path, 'a.att', '\n'.join([*lines, '30']))
 
   @hypothesis.given(
-    st.sampled_from(sorted(FILES)),
-    st.sampled_from(['cut', 'swap', 'bytes', 'repeat', 'random']),
+    st.sampled_from(sorted(automata.FILES)),
+    st.sampled_from(damage.KINDS),
     st.data(),
   )
   @hypothesis.settings(max_examples=300)
   def test_damaged_files_are_read_or_refused_in_one_line(
-    self, tmp_path_factory, name, damage, data
+    self, tmp_path_factory, name, kind, data
   ):
-    content = FILES[name].encode()
-    place = data.draw(st.integers(0, len(content)))
-    if damage == 'cut':
-      content = content[:place]
-    elif damage == 'bytes':
-      content = content[:place] + data.draw(st.binary()) + content[place + 3 :]
-    elif damage == 'repeat':
-      content += content[place:]
-    elif damage == 'swap':
-      lines = content.splitlines(keepends=True)
-      content = b''.join(data.draw(st.permutations(lines)))
-    else:
-      content = data.draw(st.binary() | st.text().map(str.encode))
+    content = damage.damaged(automata.FILES[name].encode(), kind, data)
     path = tmp_path_factory.getbasetemp() / name
     path.write_bytes(content)
     try:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tasks.automata import automaton as automaton_lib
 from tasks.automata import regex
-from tasks.regular import automaton as automaton_lib
 from tasks.regular import (
   automaton_task,
   cycle_navigation,

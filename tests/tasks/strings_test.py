@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tasks.strings import reading, strings_task
-from tests.tasks import checks
+from tests.tasks import checks, damage
 
 # The same strings in every format.
 MLREGTEST = 'ab\tTRUE\nb\tFALSE\naab\tTRUE\nba\tFALSE\n'
@@ -151,28 +151,16 @@ class TestBadInput:
 
   @hypothesis.given(
     st.sampled_from(['a.txt', 'a.abbadingo', 'main.tok', 'labels.txt']),
-    st.sampled_from(['cut', 'swap', 'bytes', 'repeat', 'random']),
+    st.sampled_from(damage.KINDS),
     st.data(),
   )
   @hypothesis.settings(max_examples=300)
   def test_damaged_files_are_read_or_refused_in_one_line(
-    self, tmp_path_factory, name, damage, data
+    self, tmp_path_factory, name, kind, data
   ):
     folder = tmp_path_factory.getbasetemp()
     _files(folder)
-    content = (folder / name).read_bytes()
-    place = data.draw(st.integers(0, len(content)))
-    if damage == 'cut':
-      content = content[:place]
-    elif damage == 'bytes':
-      content = content[:place] + data.draw(st.binary()) + content[place + 3 :]
-    elif damage == 'repeat':
-      content += content[place:]
-    elif damage == 'swap':
-      lines = content.splitlines(keepends=True)
-      content = b''.join(data.draw(st.permutations(lines)))
-    else:
-      content = data.draw(st.binary() | st.text().map(str.encode))
+    content = damage.damaged((folder / name).read_bytes(), kind, data)
     write(folder, name, content)
     path = folder / ('main.tok' if name == 'labels.txt' else name)
     try:

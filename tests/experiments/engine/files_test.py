@@ -5,7 +5,6 @@ import os
 import pytest
 
 from experiments.engine import files, locks
-from experiments.text import loading, preparation
 
 
 @pytest.mark.parametrize(
@@ -36,20 +35,6 @@ def test_a_path_of_another_kind_is_one_line(
     use(path)
   assert '\n' not in str(info.value)
   assert repr(path)[1:-1] in str(info.value)
-  assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-  'use',
-  [
-    lambda path: loading.load(path),
-    lambda path: preparation.prepare('*.txt', path, 'byte'),
-  ],
-)
-def test_text_in_a_bucket_is_one_line(use, tmp_path, monkeypatch):
-  monkeypatch.chdir(tmp_path)
-  with pytest.raises(ValueError, match='gs://b/text must be a folder on'):
-    use('gs://b/text')
   assert not list(tmp_path.iterdir())
 
 

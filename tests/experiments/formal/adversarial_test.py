@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+from experiments.engine import workdir as workdir_lib
 from experiments.formal import (
   adversarial,
   builders,
@@ -120,6 +121,12 @@ def test_a_task_without_short_strings_is_not_asked_for_them(tmp_path):
       builders.make_task(other)
 
 
-def test_older_experiments_are_tested_from_length_1():
-  assert config.Experiment().min_range_test_length == 1
-  assert not config.Experiment().adversarial
+def test_older_experiments_are_tested_from_length_1(tmp_path):
+  """A workdir from before there were pairs, or a shortest length, is read."""
+  fields = dataclasses.asdict(tiny.TINY)
+  for name in ('min_range_test_length', 'adversarial'):
+    del fields[name]
+  (tmp_path / 'config.json').write_text(json.dumps({'experiment': fields}))
+  held = workdir_lib.load(str(tmp_path), config.Experiment)
+  assert held.experiment.min_range_test_length == 1
+  assert not held.experiment.adversarial

@@ -1,7 +1,5 @@
 """Nothing too large is tried: it is refused at once, before a file is made."""
 
-import dataclasses
-
 import pytest
 
 from experiments.engine import estimates
@@ -146,7 +144,6 @@ def test_a_program_that_does_not_fit_is_not_run(monkeypatch, tmp_path):
 
 def test_a_workdir_with_impossible_contents_is_refused(tmp_path):
   path = tmp_path / 'config.json'
-  fields = dataclasses.asdict(config.Experiment())
   deep = '[' * 9_999 + ']' * 9_999
   for contents, message in (
     (deep, 'nested more than 64 deep'),
@@ -168,4 +165,3 @@ def test_a_workdir_with_impossible_contents_is_refused(tmp_path):
       workdir_lib.load(str(tmp_path), config.Experiment)
     assert message in str(error.value)
     assert '\n' not in str(error.value)
-  assert fields == dataclasses.asdict(config.Experiment(**fields))

@@ -22,6 +22,12 @@ class LastSymbol(task_lib.TokenTask):
     return tokens[:, -1]
 
 
+class PartlyNamed(LastSymbol):
+  """Which symbol came last? The third has no name."""
+
+  input_symbols = ('a', 'b')
+
+
 class Parity(parity_check.ParityCheck):
   """Is the number of 1s odd?"""
 

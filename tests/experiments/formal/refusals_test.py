@@ -84,6 +84,11 @@ def test_a_second_process_is_kept_out(tmp_path):
     ({'curriculum_params': {'values': 'abc'}}, 'curriculum_params'),
     ({'curriculum_params': {'values': [2.5]}}, 'curriculum_params'),
     ({'seed': 2**32}, 'seed must be at most'),
+    ({'node_weight': -1.0}, 'node_weight must be at least 0'),
+    ({'node_weight': 1.0, 'task': 'reverse_string'}, 'node_weight.*automaton'),
+    ({'node_weight': 1.0, 'computation_steps_mult': 1}, 'node_weight.*without'),
+    ({'node_weight': 1.0, 'regex': '(0|1)*1(0|1){6}'}, '128 .*64|64.*128'),
+    ({'architecture_params': {'node_outputs': 4}}, '--node_weight'),
   ],
 )
 def test_bad_input_is_one_clear_line(fields, message, tmp_path):

@@ -24,7 +24,6 @@ from experiments.formal import (
 from tests.experiments.formal import tiny
 from tests.tasks import automata
 
-# Is the first symbol that of the last?
 _LENGTHS = (3, 5, 5, 9)
 _TINY = dataclasses.replace(
   tiny.TINY, sequence_length=9, training_steps=6, chunk_size=3

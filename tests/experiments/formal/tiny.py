@@ -4,6 +4,7 @@ import os
 
 from experiments.formal import builders, config, training
 
+# Few levels, which are what tracing and compiling take their time for.
 TINY = config.Experiment(
   chunk_size=5,
   embedding_dim=8,

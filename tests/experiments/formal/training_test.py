@@ -44,7 +44,6 @@ def workdir(trained, tmp_path):
   return shutil.copytree(trained, tmp_path / 'trained')
 
 
-# Few levels, which are what tracing and compiling take their time for.
 @pytest.fixture
 def compilations():
   """Names of the programs that JAX compiles or finds in its cache."""
@@ -101,6 +100,7 @@ def _step(experiment, task, model, width=5):
       devices.make_mesh(1, 1),
       width,
       max_extra_levels=experiment.max_extra_levels,
+      node_weight=experiment.node_weight,
     )
   )
 
@@ -114,9 +114,12 @@ def _is_finite(tree):
   return all(np.isfinite(x).all() for x in jax.tree.leaves(tree))
 
 
-def test_a_step_is_adam_behind_clipping():
+@pytest.mark.parametrize('node_weight', [0.0, 0.5])
+def test_a_step_is_adam_behind_clipping(node_weight):
   """Against optax's own chain, one run, one batch, by hand."""
-  experiment = dataclasses.replace(tiny.TINY, learning_rate=0.01)
+  experiment = dataclasses.replace(
+    tiny.TINY, learning_rate=0.01, node_weight=node_weight
+  )
   task, model = builders.make_task_and_model(experiment)
   runs = training.make_runs([experiment.run])
   state = training.init_state(experiment, model)
@@ -132,9 +135,13 @@ def test_a_step_is_adam_behind_clipping():
 
     def loss_fn(params):
       log_p = jax.nn.log_softmax(model.apply(params, tokens, None))
-      return -log_p[jnp.arange(4), task.solve(tokens)].mean()
+      loss = -log_p[jnp.arange(4), task.solve(tokens)].mean()
+      nodes = 0.0
+      if node_weight:
+        _, nodes = model.with_nodes(params, tokens, None, None, 0, 1)
+      return loss + node_weight * nodes, loss
 
-    loss, grads = jax.value_and_grad(loss_fn)(params)
+    (_, loss), grads = jax.value_and_grad(loss_fn, has_aux=True)(params)
     updates, optimizer_state = optimizer.update(grads, optimizer_state)
     return optax.apply_updates(params, updates), optimizer_state, loss
 
@@ -289,23 +296,22 @@ def test_same_command_same_result_and_what_is_written(
   )
 
 
-def _damage(workdir, step):
+def _largest_file(workdir, step):
   folder = workdir / 'checkpoints' / str(step)
-  victim = max(
+  return max(
     (p for p in folder.rglob('*') if p.is_file()),
     key=lambda p: p.stat().st_size,
   )
-  contents = bytearray(victim.read_bytes())
-  return victim, contents
 
 
 @pytest.mark.parametrize('kind', ['truncated', 'flipped', 'missing'])
 def test_a_damaged_checkpoint_is_passed_over(kind, workdir, capfd):
   expected = tiny.train(tiny.TINY, workdir)  # It is already.
-  victim, contents = _damage(workdir, 6)
+  victim = _largest_file(workdir, 6)
   if kind == 'missing':
     victim.unlink()
   else:
+    contents = bytearray(victim.read_bytes())
     if kind == 'truncated':
       contents = contents[: len(contents) // 2]
     else:
@@ -320,8 +326,7 @@ def test_a_damaged_checkpoint_is_passed_over(kind, workdir, capfd):
 
 def test_nothing_but_damaged_checkpoints_is_an_error(workdir):
   for step in (2, 4, 6):
-    victim, _ = _damage(workdir, step)
-    victim.write_bytes(b'')
+    _largest_file(workdir, step).write_bytes(b'')
   with pytest.raises(OSError, match='damaged'):
     tiny.train(tiny.TINY, workdir)
 

@@ -20,23 +20,14 @@ from experiments.formal import (
   describe,
   registries,
   run,
+  strings,
   training,
 )
+from tests.experiments.formal import tiny
 
 _MODULE = 'tests.experiments.formal.user_task'
-_TINY = config.Experiment(
-  task_module=_MODULE,
-  task='FirstSymbol',
-  chunk_size=5,
-  embedding_dim=8,
-  num_heads=2,
-  sequence_length=5,
-  batch_size=4,
-  training_steps=6,
-  max_range_test_length=9,
-  range_test_batch_size=4,
-  log_every=2,
-  checkpoint_every=3,
+_TINY = dataclasses.replace(
+  tiny.TINY, task_module=_MODULE, task='FirstSymbol', checkpoint_every=3
 )
 
 
@@ -183,6 +174,16 @@ def test_describe_lists_every_task_and_shows_one():
     assert eval(expression) % 5 == int(answer)
   assert 'Chance level, a uniform guess: 0.2000' in page
   assert 'Which symbol came first?' in describe.describe(_TINY)
+
+
+def test_a_symbol_without_a_name_is_a_number():
+  experiment = config.Experiment(
+    task_module='tests.experiments.formal.own_tasks', task='PartlyNamed'
+  )
+  task = builders.make_task(experiment)
+  assert data.symbols(task) == ['a', 'b', '2']
+  assert strings.symbols_and_labels(experiment, task)[0] == ['a', 'b', '2']
+  assert re.search('[ab]+2', describe.describe(experiment))
 
 
 def test_automaton_survives_config_json(tmp_path):

@@ -4,13 +4,13 @@ import dataclasses
 
 import numpy as np
 
-from experiments.sweeps import presets, results
+from experiments.sweeps import grid, presets, results
 
 HOSTILE = '<script>alert("1")</script> | a\nb & \\'
 
 
 def cell(preset, name):
-  cells = presets.cells(presets.PRESETS[preset])
+  cells = grid.cells(presets.PRESETS[preset])
   return next(cell for cell in cells if cell.name == name)
 
 

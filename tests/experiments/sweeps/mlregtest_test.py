@@ -8,10 +8,16 @@ import numpy as np
 import pytest
 
 from experiments.formal import builders
-from experiments.sweeps import mlregtest, presets, report, results, sweep
-from tests.tasks import automata_files_test
+from experiments.sweeps import (
+  grid,
+  mlregtest,
+  presets,
+  report,
+  results,
+  sweep,
+)
+from tests.tasks import automata
 
-# 'TRUE' where the number of a's is odd; over a and b.
 _TINY = dataclasses.replace(
   presets.PRESETS['mlregtest'],
   base={
@@ -33,15 +39,15 @@ _TINY = dataclasses.replace(
 def folder(tmp_path):
   path = tmp_path / 'automata'
   path.mkdir()
-  (path / '02.01.Zp.1.2.0.att').write_text(automata_files_test.ATT)
-  (path / 'mine.dot').write_text(automata_files_test.DOT)
+  (path / '02.01.Zp.1.2.0.att').write_text(automata.ATT)
+  (path / 'mine.dot').write_text(automata.DOT)
   (path / 'README.md').write_text('Not an automaton.')
   return path
 
 
 def test_each_automaton_of_a_folder_is_a_task(folder):
   preset = presets.with_tasks(presets.PRESETS['mlregtest'], str(folder))
-  cells = presets.cells(preset)
+  cells = grid.cells(preset)
   assert [cell.name for cell in cells] == [
     f'{task}/{model}'
     for task in ('02.01.Zp.1.2.0', 'mine')
@@ -62,7 +68,7 @@ def test_what_is_no_folder_of_automata(folder, tmp_path):
     presets.with_tasks(mlregtest_preset, str(tmp_path / 'absent'))
   with pytest.raises(ValueError, match='has no automaton: no file whose name'):
     presets.with_tasks(mlregtest_preset, str(tmp_path))
-  (folder / 'mine.att').write_text(automata_files_test.ATT)
+  (folder / 'mine.att').write_text(automata.ATT)
   with pytest.raises(ValueError, match='two automata called mine'):
     presets.with_tasks(mlregtest_preset, str(folder))
   (folder / 'mine.att').write_text('0 1 a b')
@@ -90,9 +96,7 @@ def test_a_cell_is_measured_once_and_holds_no_automaton(
   capsys.readouterr()
   assert sweep.sweep('mlregtest', preset, str(tmp_path / 'b'), measured)
   assert 'Train' not in capsys.readouterr().err
-  (folder / 'mine.dot').write_text(
-    automata_files_test.DOT.replace('s1 -> s1', 's1 -> s0')
-  )
+  (folder / 'mine.dot').write_text(automata.DOT.replace('s1 -> s1', 's1 -> s0'))
   other = presets.with_tasks(_TINY, str(folder))
   other = sweep.narrowed(other, ['mine'], ['rnn'])
   with pytest.raises(ValueError, match='of another experiment: automaton'):
@@ -145,21 +149,30 @@ _MEASURED = [
   _result('04.03.SL.2.1.9', 'rnn', [1.0, 1.0], [0.9, 0.8], [None, None]),
   _result('04.03.SL.2.1.9', 'x', [0.7, 0.8], [0.5, 0.25], [0.5, 0.5]),
   _result('mine', 'rnn', [0.5, 0.5], [0.5, 0.5], [0.5, 0.5]),
+  _result('mine', 'x', [0.5, 0.5], [1.0, 0.5], [0.5, 0.5]),
 ]
 
 
 def test_tables_by_class_and_by_language():
   languages = [mlregtest.measure(result) for result in _MEASURED]
-  assert [x.learning_rate for x in languages] == [1e-3, 3e-3, 1e-3, 3e-3, 1e-3]
+  rates = [1e-3, 3e-3, 1e-3, 3e-3, 1e-3, 1e-3]
+  assert [x.learning_rate for x in languages] == rates
   header, rows = mlregtest.by_class(languages)
   assert header == ['class', 'languages', 'model', 'SR', 'SA', 'LR', 'LA']
+  # Of TSL x has no language: it is in no mean, of any model.
   assert rows == [
     ['SL', '1', 'rnn', '100.0', '-', '90.0', '-'],
     ['', '', 'x', '80.0', '50.0', '25.0', '50.0'],
+    ['other', '1', 'rnn', '50.0', '50.0', '50.0', '50.0'],
+    ['', '', 'x', '50.0', '50.0', '100.0', '50.0'],
+    ['all', '2', 'rnn', '75.0', '50.0', '70.0', '50.0'],
+    ['', '', 'x', '65.0', '50.0', '62.5', '50.0'],
+  ]
+  of_one_model = [x for x in languages if x.result.model == 'rnn']
+  assert mlregtest.by_class(of_one_model)[1][1:] == [
     ['TSL', '2', 'rnn', '80.0', '77.5', '60.0', '77.5'],
     ['other', '1', 'rnn', '50.0', '50.0', '50.0', '50.0'],
     ['all', '4', 'rnn', '77.5', '68.3', '65.0', '68.3'],
-    ['', '', 'x', '80.0', '50.0', '25.0', '50.0'],
   ]
   header, rows = mlregtest.by_language(languages)
   assert [row[0] for row in rows if row[0]] == sorted(
@@ -169,22 +182,42 @@ def test_tables_by_class_and_by_language():
   assert rows[1][:4] == ['', '', '', 'x']
 
 
+def test_the_legend_says_what_differs():
+  languages = [mlregtest.measure(result) for result in _MEASURED]
+  legend = mlregtest.legend(languages)
+  assert 'Trained for 7 steps on random strings of 2 to 3 symbols.' in legend
+  assert 'LR: of 4 to 5.' in legend and 'Chance is 50.' in legend
+  assert 'diverged' not in legend
+  assert 'on them: 04.03.TSL.2.1.8, 04.03.TSL.2.1.9.' in legend
+  other = dataclasses.replace(
+    _MEASURED[-1],
+    chance=1 / 3,
+    experiment={**_MEASURED[-1].experiment, 'training_steps': 9999},
+    runs=[{**run, 'diverged_at': 3} for run in _MEASURED[-1].runs],
+  )
+  legend = mlregtest.legend([*languages[2:-1], mlregtest.measure(other)])
+  assert 'Trained for 7, 9,999 steps' in legend
+  assert 'Chance is 33, 50.' in legend
+  assert 'count as frozen then: mine/x.' in legend
+  assert 'not measured on them' not in legend
+
+
 def test_the_report_has_them(tmp_path, capsys):
   for result in _MEASURED:
     path = tmp_path / 'results' / 'mlregtest' / result.task
     results.save(result, str(path / f'{result.model}.json'))
   report.report(None, str(tmp_path / 'results'), str(tmp_path / 'out'), None)
   shown = capsys.readouterr().out
-  assert '### mlregtest: 5 cells measured' in shown
-  assert '| TSL   | 2         | rnn   | 80.0  | 77.5 |' in shown
+  assert '### mlregtest: 6 cells measured' in shown
+  assert '| SL    | 1         | rnn   | 100.0 | -    |' in shown
   assert 'of 2 to 3 symbols' in ' '.join(shown.split())
   *text, page = shown.splitlines()
   assert page.startswith('page: ')
   assert max(map(len, text)) <= 80
   page = (tmp_path / 'out' / 'report.html').read_text()
-  assert '<th scope="row">TSL</th>' in page
+  assert '<th scope="row">SL</th>' in page
   rows = list(csv.DictReader((tmp_path / 'out' / 'mlregtest.csv').open()))
-  assert len(rows) == 5
+  assert len(rows) == 6
   assert rows[0]['class'] == 'SL'
   assert float(rows[0]['SR_percent']) == 100
   assert json.loads((tmp_path / 'results/mlregtest/mine/rnn.json').read_text())[

@@ -60,6 +60,36 @@ def test_perfect_is_right_at_every_length_beyond_training_of_every_test():
   assert numbers.num_perfect(made.FAITHFUL) == 0
 
 
+@pytest.mark.parametrize(
+  ('accuracy', 'expected'),
+  [
+    # Trained up to 2; None is not tested, and what is not is not wrong.
+    ([[1, 1, 1, None, 1], [1, 1, 1, 1, 1], [1, 1, 1, None, 0.5]], 2),
+    # Nothing beyond training is tested.
+    ([[0.5, 0.6], [1, 1]], 0),
+    ([[1, 1, None], [1, 1, None]], 0),
+  ],
+)
+def test_perfect_where_not_all_is_tested(accuracy, expected):
+  result = dataclasses.replace(
+    made.FAITHFUL, training_length=2, accuracy={'': accuracy}
+  )
+  assert numbers.num_perfect(result) == expected
+  if expected:
+    # A test that has nothing beyond training does not take it away.
+    short = {**result.accuracy, 'short': [[0.5, 0.5]] * len(accuracy)}
+    result = dataclasses.replace(result, accuracy=short)
+    assert numbers.num_perfect(result) == expected
+
+
+def test_where_nothing_is_tested_nothing_is_measured():
+  untested = [[None] * 500] * len(made.FAITHFUL.runs)
+  result = dataclasses.replace(made.FAITHFUL, accuracy={'': untested})
+  assert np.isnan(numbers.measure(result, '', paper.EXTRAPOLATION).max)
+  entries = numbers.tables([result])['table1']
+  assert all(entry.ours is None for entry in entries)
+
+
 def test_a_field_newer_than_a_result_is_no_difference():
   experiment = dict(made.FAITHFUL.experiment)
   del experiment['warmup_steps']

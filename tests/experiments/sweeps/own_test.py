@@ -9,6 +9,7 @@ import pytest
 
 from experiments.formal import registries
 from experiments.sweeps import (
+  grid,
   numbers,
   own,
   presets,
@@ -42,8 +43,8 @@ def _read(tmp_path, cells, **modules):
 
 def test_a_file_of_cells_is_as_a_preset(tmp_path):
   preset = _read(tmp_path, _CELLS)
-  assert preset == presets.Preset(**_CELLS)
-  found = {cell.name: cell for cell in presets.cells(preset)}
+  assert preset == grid.Preset(**_CELLS)
+  found = {cell.name: cell for cell in grid.cells(preset)}
   assert list(found) == [
     'pairs/rnn',
     'pairs/gpt',
@@ -63,7 +64,7 @@ def test_an_automaton_is_a_file_or_json(tmp_path):
   path = str(tmp_path / 'ab.att')
   cells = {'tasks': {'ab': {'automaton': path}}, 'models': {'rnn': {}}}
   preset = _read(tmp_path, cells)
-  (cell,) = presets.cells(preset)
+  (cell,) = grid.cells(preset)
   assert cell.experiment.automaton['alphabet'] == ['a', 'b']
   assert cell.runs == [(0.001, seed) for seed in (0, 1, 2)]
   own.keep('mine', preset, str(tmp_path / 'results'))
@@ -71,7 +72,7 @@ def test_an_automaton_is_a_file_or_json(tmp_path):
   automaton = json.loads(json.dumps(cell.experiment.automaton))
   del automaton['transitions'][automaton['start']]['b']
   cells['tasks'] = {'ab': {'automaton': automaton}}
-  (cell,) = presets.cells(_read(tmp_path, cells))
+  (cell,) = grid.cells(_read(tmp_path, cells))
   assert 'sink' in cell.experiment.automaton['states']
 
 
@@ -153,7 +154,7 @@ def test_a_file_runs_no_module_that_is_not_named_again(tmp_path):
   with pytest.raises(ValueError, match='to trust it, give --task_module=os'):
     _read(tmp_path, cells, task_module=['json'], model_module=['os'])
   preset = _read(tmp_path, cells, task_module=['os'])
-  assert presets.cells(preset)[0].experiment.task_module == 'os'
+  assert grid.cells(preset)[0].experiment.task_module == 'os'
   with pytest.raises(ValueError, match="names no model_module 'os'"):
     _read(tmp_path, cells, task_module=['os'], model_module=['os'])
 
@@ -174,7 +175,7 @@ def test_a_file_runs_no_module_that_is_not_named_again(tmp_path):
 def test_flags_are_a_sweep_of_one_cell(values, name):
   sweep_name, preset, fields = own.chosen(None, None, values)
   assert (sweep_name, fields) == ('own', {})
-  (cell,) = presets.cells(preset)
+  (cell,) = grid.cells(preset)
   assert cell.name == name
   for field, value in values.items():
     if value is not None:
@@ -195,8 +196,8 @@ def test_what_is_no_sweep(tmp_path):
 
 
 def test_flags_stand_in_place_of_what_all_cells_share():
-  preset = presets.Preset(**_CELLS)
-  cells = presets.cells(sweep.narrowed(preset, batch_size=3, log_every=None))
+  preset = grid.Preset(**_CELLS)
+  cells = grid.cells(sweep.narrowed(preset, batch_size=3, log_every=None))
   assert {cell.experiment.batch_size for cell in cells} == {3}
   with pytest.raises(ValueError, match=r'--chunk_size belongs .*, gpt'):
     sweep.narrowed(preset, chunk_size=2)
@@ -215,7 +216,7 @@ def test_flags_stand_in_place_of_what_all_cells_share():
   ],
 )
 def test_a_score_needs_training_and_longer_strings(fields, message, tmp_path):
-  preset = sweep.narrowed(presets.Preset(**_CELLS), **fields)
+  preset = sweep.narrowed(grid.Preset(**_CELLS), **fields)
   with pytest.raises(ValueError, match=message):
     sweep.sweep('mine', preset, str(tmp_path / 'run'))
   assert not (tmp_path / 'run').exists()
@@ -238,10 +239,10 @@ def test_tests_are_tried_before_training(task, params, message, monkeypatch):
 
   monkeypatch.setitem(tasks, 'sized', sized)
   fields = _CELLS['tasks'].get(task, {})
-  preset = presets.Preset(
+  preset = grid.Preset(
     **{**_CELLS, 'tasks': {task: fields}, 'tests': {task: {'other': params}}}
   )
-  (cell, *_) = presets.cells(preset)
+  (cell, *_) = grid.cells(preset)
   if message is None:
     made = sweep._make(cell)
     assert list(made.tests) == ['other']
@@ -252,14 +253,14 @@ def test_tests_are_tried_before_training(task, params, message, monkeypatch):
 
 
 def test_a_part_has_no_tests_of_what_it_leaves_out():
-  part = sweep.narrowed(presets.Preset(**_CELLS), tasks=['pairs'])
+  part = sweep.narrowed(grid.Preset(**_CELLS), tasks=['pairs'])
   assert not part.tests and list(part.tasks) == ['pairs']
 
 
 def test_the_whole_sweep_is_kept_whatever_is_measured(tmp_path, monkeypatch):
   measured = []
   monkeypatch.setattr(sweep, '_measure', lambda *args: measured.append(args))
-  preset = presets.Preset(**_CELLS)
+  preset = grid.Preset(**_CELLS)
   for part in ({'models': ['gpt']}, {'tasks': ['pairs'], 'training_steps': 2}):
     narrowed = sweep.narrowed(preset, seeds=[1], **part)
     assert sweep.sweep('mine', narrowed, str(tmp_path), whole=preset)
@@ -285,20 +286,20 @@ def test_the_whole_sweep_is_kept_whatever_is_measured(tmp_path, monkeypatch):
   ],
 )
 def test_a_sweep_may_grow_but_not_change(change, tmp_path):
-  preset = presets.Preset(**_CELLS)
+  preset = grid.Preset(**_CELLS)
   part = sweep.narrowed(preset, models=['rnn'], tasks=['pairs'])
   own.keep('mine', part, str(tmp_path))
   own.keep('mine', preset, str(tmp_path))
   own.keep('mine', part, str(tmp_path))
   assert own.kept(str(tmp_path)) == {'mine': preset}
-  other = presets.Preset(**{**_CELLS, **change})
+  other = grid.Preset(**{**_CELLS, **change})
   with pytest.raises(ValueError, match=f'another sweep .*{next(iter(change))}'):
     own.keep('mine', other, str(tmp_path))
   assert own.kept(str(tmp_path)) == {'mine': preset}
 
 
 def test_a_sweep_of_a_presets_name_is_in_the_wrong_place(tmp_path):
-  own.keep('mine', presets.Preset(**_CELLS), str(tmp_path))
+  own.keep('mine', grid.Preset(**_CELLS), str(tmp_path))
   (tmp_path / 'smoke').mkdir()
   (tmp_path / 'mine' / 'cells.json').rename(tmp_path / 'smoke' / 'cells.json')
   with pytest.raises(ValueError, match='smoke is a preset of ours'):
@@ -308,8 +309,8 @@ def test_a_sweep_of_a_presets_name_is_in_the_wrong_place(tmp_path):
 def test_its_report_shows_what_is_measured_and_what_is_missing(
   tmp_path, capsys
 ):
-  preset = presets.Preset(**_CELLS)
-  cell = presets.cells(preset)[0]
+  preset = grid.Preset(**_CELLS)
+  cell = grid.cells(preset)[0]
   result = dataclasses.replace(
     made.FAITHFUL,
     preset='mine',

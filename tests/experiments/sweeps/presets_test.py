@@ -6,7 +6,7 @@ import jax
 import pytest
 
 from experiments.formal import builders, training
-from experiments.sweeps import paper, presets
+from experiments.sweeps import grid, paper, presets
 
 # Chi et al. (2023), table 1: RNN, Transformer, RegularGPT C = 2 and C = 3, each
 # Max / Avg.
@@ -53,7 +53,7 @@ def _typed_table_1():
 
 
 def _cells(name):
-  return presets.cells(presets.PRESETS[name])
+  return grid.cells(presets.PRESETS[name])
 
 
 def test_table_1_is_as_printed():
@@ -117,24 +117,35 @@ def test_extra_cells_differ_from_the_faithful_ones_in_one_field():
     assert same == faithful[cell.name.removesuffix('_extra')].experiment
 
 
-def test_small_cells_differ_from_the_faithful_ones_as_is_said():
-  faithful = {cell.name: cell for cell in _cells('table1')}
-  cells = _cells('table1_small')
-  assert len(cells) == 36  # Twelve tasks, three models.
+@pytest.mark.parametrize(('name', 'num_cells'), [('table1', 48), ('table2', 3)])
+def test_small_cells_differ_from_the_faithful_ones_as_is_said(name, num_cells):
+  faithful = {cell.name: cell for cell in _cells(name)}
+  cells = _cells(f'{name}_small')
+  assert len(cells) == num_cells
   for cell in cells:
-    same = faithful[cell.name].experiment
+    same = faithful[cell.name]
+    assert cell.tests == same.tests
     free = ('embedding_dim', 'training_steps', 'learning_rate')
-    free += ('architecture_params',) * (cell.model == 'rnn')
-    for field in dataclasses.fields(same):
+    if cell.model in ('rnn', 'transformer'):
+      free += ('architecture_params',)
+    if cell.model == 'transformer':
+      free += ('range_test_batch_size',)
+    for field in dataclasses.fields(same.experiment):
       value = getattr(cell.experiment, field.name)
-      assert field.name in free or value == getattr(same, field.name)
-    assert cell.experiment.architecture_params in ({}, {'hidden_size': 64})
+      is_same = value == getattr(same.experiment, field.name)
+      assert is_same or field.name in free
+    assert cell.experiment.architecture_params in (
+      {},
+      {'hidden_size': 64},
+      {'positional_encodings': 'RELATIVE', 'num_layers': 2},
+    )
     assert cell.experiment.embedding_dim == 64
     assert cell.experiment.training_steps == 3000
 
 
-def test_table_2_trains_on_fair_bits_and_tests_on_others():
-  cells = _cells('table2')
+@pytest.mark.parametrize('name', ['table2', 'table2_small'])
+def test_table_2_trains_on_fair_bits_and_tests_on_others(name):
+  cells = _cells(name)
   assert {(cell.task, cell.model) for cell in cells} == {
     ('parity_check', model) for model, _, _ in paper.TABLE_2
   }
@@ -194,4 +205,4 @@ def test_every_cell_and_test_can_be_made(name):
 def test_no_runs_is_refused():
   for nothing in ({'seeds': ()}, {'learning_rates': ()}):
     with pytest.raises(ValueError, match='at least one'):
-      presets.cells(dataclasses.replace(presets.PRESETS['smoke'], **nothing))
+      grid.cells(dataclasses.replace(presets.PRESETS['smoke'], **nothing))

@@ -9,10 +9,18 @@ import pathlib
 import re
 
 from matplotlib import image
+import numpy as np
 import pytest
 
 from experiments.engine import results as results_lib
-from experiments.sweeps import numbers, paper, presets, results, tables
+from experiments.sweeps import (
+  grid,
+  numbers,
+  paper,
+  presets,
+  results,
+  tables,
+)
 from experiments.sweeps import page as page_lib
 from experiments.sweeps import pictures as sweep_pictures
 from experiments.sweeps import report as sweep_report
@@ -143,7 +151,7 @@ def test_every_number_of_a_preset_is_shown_or_missing(written):
       if line['preset'] == name and line['setting'] == paper.EXTRAPOLATION
     ] == [
       (cell.task, cell.model, test)
-      for cell in presets.cells(presets.PRESETS[name])
+      for cell in grid.cells(presets.PRESETS[name])
       for test in cell.tests
     ]
   measured = {
@@ -242,6 +250,21 @@ def test_markdown_tables_are_rectangular_whatever_a_file_says(written):
   for title in ('table1:', 'table2:'):
     rows = _rows(text, title)
     assert len({len(row) for row in rows}) == 1
+
+
+def test_perfect_runs_of_many_seeds_have_an_interval():
+  """Wilson's: (k + z^2 / 2 +- z sqrt(k (n - k) / n + z^2 / 4)) / (n + z^2)."""
+  beyond = [1.0] * 48 + [0.5] * 16
+  accuracy = np.repeat(np.array(beyond)[:, None], 500, axis=1)
+  result = made.result('perfect', 'parity_check/recipe_c2', {'': accuracy})
+  (entries,) = numbers.tables([result]).values()
+  header, (row,) = tables.provenance(entries)
+  z = 1.959964
+  half = z * (48 * 16 / 64 + z**2 / 4) ** 0.5
+  low, high = ((48 + z**2 / 2 + sign * half) / (64 + z**2) for sign in (-1, 1))
+  assert row[header.index('perfect runs')] == (
+    f'48 of 64 (95%: {100 * low:.0f}..{100 * high:.0f}%)'
+  )
 
 
 def test_every_model_has_a_style_of_its_own():

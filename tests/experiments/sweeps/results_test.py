@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from experiments.sweeps import presets, results
+from experiments.sweeps import grid, presets, results
 
-_CELL = presets.cells(presets.PRESETS['smoke'])[0]
+_CELL = grid.cells(presets.PRESETS['smoke'])[0]
 
 
 def _result(**fields):
@@ -129,7 +129,7 @@ def test_impossible_values_are_refused(fields, tmp_path):
 
 
 def test_a_result_in_another_cells_place_is_refused(tmp_path):
-  other = presets.cells(presets.PRESETS['smoke'])[1]
+  other = grid.cells(presets.PRESETS['smoke'])[1]
   path = results.path(str(tmp_path), 'smoke', other)
   results.save(_RESULT, path)
   with pytest.raises(ValueError, match='wrong place') as refused:

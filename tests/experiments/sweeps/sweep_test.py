@@ -13,7 +13,7 @@ import pytest
 from experiments.engine import checkpoints, metrics, stopping
 from experiments.engine import workdir as workdir_lib
 from experiments.formal import builders, config, training
-from experiments.sweeps import presets, results, sweep
+from experiments.sweeps import grid, presets, results, sweep
 
 _TINY = sweep.narrowed(presets.PRESETS['smoke'], ['parity_check'], ['rnn'])
 
@@ -35,7 +35,7 @@ def _train(cell, workdir, runs):
 def test_run_in_a_sweep_equals_run_alone(model, tmp_path):
   """To 1e-5 after 20 steps: only the order of sums may differ."""
   preset = sweep.narrowed(presets.PRESETS['smoke'], ['cycle_navigation'])
-  (cell,) = (c for c in presets.cells(preset) if c.model == model)
+  (cell,) = (c for c in grid.cells(preset) if c.model == model)
   runs = [(rate, seed, seed) for rate, seed in cell.runs]
   few = min(cell.experiment.max_extra_levels, 1)  # Each takes time to compile.
   experiment = dataclasses.replace(cell.experiment, max_extra_levels=few)
@@ -57,7 +57,7 @@ def test_run_in_a_sweep_equals_run_alone(model, tmp_path):
 
 
 def test_diverged_run_is_frozen_and_disturbs_nobody(tmp_path):
-  (cell,) = presets.cells(_TINY)
+  (cell,) = grid.cells(_TINY)
   good = (1e-3, 0, 0)
   both = _train(cell, tmp_path / 'both', [good, (1e29, 1, 1)])
   alone = _train(cell, tmp_path / 'alone', [good])
@@ -124,7 +124,7 @@ def test_time_budget_saves_and_goes_on(tmp_path, capsys, monkeypatch):
 
 
 def test_parts_are_all_cells_and_none_twice():
-  cells = presets.cells(presets.PRESETS['smoke'])
+  cells = grid.cells(presets.PRESETS['smoke'])
   for number in (1, 3, 100):
     parts = [
       sweep.part_of(cells, f'{i}/{number}') for i in range(1, number + 1)
@@ -155,7 +155,7 @@ def test_part_that_is_none(part):
 )
 def test_every_run_of_a_preset_is_possible(fields, message):
   with pytest.raises(ValueError, match=message):
-    presets.cells(sweep.narrowed(presets.PRESETS['smoke'], **fields))
+    grid.cells(sweep.narrowed(presets.PRESETS['smoke'], **fields))
 
 
 def test_what_a_preset_does_not_have():
@@ -181,7 +181,7 @@ def test_config_of_a_cell_names_its_runs(tmp_path):
 
 def test_presets_train_in_buckets():
   """Of Table 1's step half would be padding in one bucket."""
-  for cell in presets.cells(presets.PRESETS['table1'])[:3]:
+  for cell in grid.cells(presets.PRESETS['table1'])[:3]:
     task, model = builders.make_task_and_model(cell.experiment)
     widths = builders.bucket_widths(cell.experiment, task, model, 40)
     assert widths == (8, 16, 32, 40)

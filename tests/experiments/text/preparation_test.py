@@ -333,8 +333,11 @@ def test_compressed_nothing_is_no_text(tmp_path):
     preparation.prepare(str(tmp_path / '*.gz'), str(tmp_path / 'data'), 'byte')
 
 
-def test_texts_lie_on_a_disk(tmp_path):
-  with pytest.raises(ValueError, match='must be a folder on a disk'):
-    loading.load('gs://bucket/text')
-  with pytest.raises(ValueError, match='must be a folder on a disk'):
-    preparation.prepare(str(tmp_path / '*'), 'gs://bucket/text', 'byte')
+def test_texts_lie_on_a_disk(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  message = 'gs://b/text must be a folder on a disk'
+  with pytest.raises(ValueError, match=message):
+    loading.load('gs://b/text')
+  with pytest.raises(ValueError, match=message):
+    preparation.prepare('*.txt', 'gs://b/text', 'byte')
+  assert not list(tmp_path.iterdir())

@@ -20,7 +20,7 @@ def symbols(form, rng, num_points):
 
 def points(form, e, rng):
   """What a form holds at `e`, [points, N, n]."""
-  e = np.pad(e, ((0, 0), (0, 0)))[:, : form.gens.shape[-1]]
+  e = e[:, : form.gens.shape[-1]]
   place = form.center + np.einsum('Nns,ps->pNn', form.gens, e)
   return place + form.slack * rng.uniform(-1, 1, place.shape)
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tasks import composition, task
+from tasks.automata import minimization
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -85,13 +86,8 @@ def check_learnable(automaton: Automaton) -> None:
 
   That is, if the language has no string of one symbol or more, or all of them.
   """
-  rows = automaton.transitions.tolist()
-  reached = list(dict.fromkeys(rows[automaton.start]))
-  is_met = set(reached)
-  for state in reached:  # Grows while new states are met.
-    new = [q for q in dict.fromkeys(rows[state]) if q not in is_met]
-    is_met.update(new)
-    reached += new
+  before = minimization.breadth_first(automaton.transitions, automaton.start)
+  reached = np.unique(automaton.transitions[before])
   answers = set(automaton.outputs[reached].tolist())
   if len(answers) == 1 and automaton.num_classes > 2:
     raise ValueError(

@@ -1,0 +1,95 @@
+"""The loss of a tree's nodes against substrings, one by one."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from regulargpt_jax import config as config_lib
+from regulargpt_jax import depth, node_loss
+from regulargpt_jax import model as model_lib
+
+_TRANSITIONS = np.array([[1, 0], [2, 0], [2, 1]])
+
+
+def _slow_loss(module, variables, tokens, chunk_size, extra_levels):
+  """Node by node: what its symbols do, and the last state of what it read."""
+  bound = module.bind(variables)
+  by_level = {}
+  for row in tokens:
+    string = row[row >= 0]
+    length = len(string)
+    for level in range(depth.depth(length, chunk_size) + extra_levels):
+      size = chunk_size ** (level + 1)
+      for end in range(length, 0, -size):
+        part = string[max(0, end - size) : end]
+        # With K > 1 a node's first blocks look to the left of its symbols.
+        read = string[None, :end]
+        h = bound._reference(read, np.array([level + 1]), level + 1)
+        logits = bound.node_readout(bound.normalized(h[0, -1]))
+        losses = []
+        for start, scores in enumerate(logits.reshape(3, 3)):
+          state = start
+          for symbol in part:
+            state = _TRANSITIONS[state, symbol]
+          losses.append(-jax.nn.log_softmax(scores)[state])
+        by_level.setdefault(level, []).append(np.mean(losses))
+  return np.mean([np.mean(losses) for losses in by_level.values()])
+
+
+@pytest.mark.parametrize(
+  ('preset', 'chunk_size', 'thickness', 'extra_levels', 'is_tabulated'),
+  [
+    ('benchmark', 2, 1, 0, False),
+    ('benchmark', 2, 1, 1, True),
+    ('benchmark', 3, 2, 0, False),
+    ('language', 3, 1, 1, True),
+  ],
+)
+def test_loss_is_that_of_each_substring(
+  preset, chunk_size, thickness, extra_levels, is_tabulated
+):
+  config = config_lib.make_config(
+    preset,
+    vocab_size=2,
+    output_size=2,
+    embedding_dim=4,
+    num_heads=2,
+    chunk_size=chunk_size,
+    thickness=thickness,
+    tie_embedding=False,
+    node_outputs=9,
+  )
+  module = model_lib.RegularGPT(config)
+  rng = np.random.default_rng(0)
+  lengths = [1, 2, 9]
+  width = 9
+  tokens = np.full((3, width), -1)
+  for row, length in zip(tokens, lengths, strict=True):
+    row[width - length :] = rng.integers(0, 2, length)
+  # Copies change no mean; with many symbols the first levels have tables.
+  copies = 20 if is_tabulated else 1
+  many = jnp.asarray(np.tile(tokens, (copies, 1)))
+  variables = jax.jit(module.init)(jax.random.key(0), many)
+  logits, node_logits, num_levels = module.apply(
+    variables, many, extra_levels, method='nodes'
+  )
+  assert any(x.ndim == 2 for x in node_logits) == is_tabulated
+  np.testing.assert_allclose(
+    logits, module.apply(variables, many, extra_levels=extra_levels), atol=1e-6
+  )
+  loss = node_loss.loss(node_logits, num_levels, many, _TRANSITIONS, chunk_size)
+  expected = _slow_loss(module, variables, tokens, chunk_size, extra_levels)
+  np.testing.assert_allclose(loss, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize('chunk_size', [2, 3])
+def test_maps_are_composed_in_the_order_of_reading(chunk_size):
+  rng = np.random.default_rng(chunk_size)
+  maps = rng.integers(0, 5, (4, chunk_size, 5))
+  expected = np.tile(np.arange(5), (4, 1))
+  for row, parts in zip(expected, maps, strict=True):
+    for part in parts:
+      row[:] = part[row]
+  np.testing.assert_array_equal(node_loss.composed(maps), expected)
+  np.testing.assert_array_equal(node_loss.composed(jnp.array(maps)), expected)
