@@ -19,6 +19,11 @@ _OUTPUT_DIR = flags.DEFINE_string(
 )
 _TASK_MODULE = flag_lib.define_module('task')
 _MODEL_MODULE = flag_lib.define_module('model')
+_LENGTHS = flags.DEFINE_list(
+  'lengths',
+  [],
+  'Test strings of these lengths alone, as 10000,1000000, and print a table.',
+)
 # What may differ from training; a flag that is not given is as in training.
 _OVERRIDES = (
   'task_params',
@@ -40,6 +45,7 @@ def main() -> None:
     _OUTPUT_DIR.value,
     _TASK_MODULE.value,
     _MODEL_MODULE.value,
+    flag_lib.numbers(_LENGTHS, int),
     **flag_lib.experiment_values(_OVERRIDES),
   )
 

@@ -153,12 +153,12 @@ def make_test(
     min_length: No string of the bucket is shorter.
 
   Returns:
-    f(params, shared, length, host data) -> accuracies [R], with parameters and
-    what they share [R, ...].
+    f(params, shared, length, host data, seed=TEST_SEED) -> accuracies [R], with
+    parameters and what they share [R, ...].
   """
 
-  def accuracy_of(params, shared, length, host_data):
-    rng = jax.random.fold_in(jax.random.key(TEST_SEED), length)
+  def accuracy_of(params, shared, length, host_data, seed=TEST_SEED):
+    rng = jax.random.fold_in(jax.random.key(seed), length)
     batch = devices.divided(mesh, source.batch(rng, host_data, width))
 
     def of_run(params, shared):

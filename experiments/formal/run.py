@@ -1,5 +1,6 @@
 """A whole experiment: train, evaluate on every length, report."""
 
+from collections.abc import Sequence
 import os
 import shlex
 
@@ -11,12 +12,14 @@ from experiments.engine import (
   files,
   locks,
   progress,
+  tables,
 )
 from experiments.engine import workdir as workdir_lib
 from experiments.formal import (
   builders,
   evaluation,
   limits,
+  long_strings,
   models,
   report,
   strings,
@@ -171,6 +174,7 @@ def evaluate(
   output_dir: str | None = None,
   task_module: str = '',
   model_module: str = '',
+  lengths: Sequence[int] = (),
   **overrides,
 ) -> None:
   """Evaluates a trained experiment from its newest checkpoint.
@@ -178,6 +182,8 @@ def evaluate(
   Args:
     workdir: Its folder.
     output_dir: Where to write; by default the workdir.
+    lengths: Where given, strings of these alone are tested, and a table is
+      printed; nothing is written.
     task_module: See `load_experiment`.
     model_module: See `load_experiment`.
     **overrides: Fields of the experiment to evaluate with other values, as
@@ -192,8 +198,12 @@ def evaluate(
   trained = held.experiment
   experiment = trained.replaced(**overrides)
   folder = output_dir or workdir
-  if experiment != trained and os.path.realpath(folder) == os.path.realpath(
-    workdir
+  if lengths and output_dir:
+    raise ValueError('With lengths nothing is written: leave out output_dir.')
+  if (
+    not lengths
+    and experiment != trained
+    and os.path.realpath(folder) == os.path.realpath(workdir)
   ):
     raise ValueError(
       'Give an --output_dir: these results are not those of the experiment in'
@@ -204,6 +214,14 @@ def evaluate(
       f'{workdir} holds the runs of a sweep; launch.report shows them.'
     )
   task, model = builders.make_task_and_model(experiment)
+  if lengths:
+    long_strings.check(experiment, task, model, lengths)
+    params = load_params(workdir, held, model)
+    found = long_strings.evaluate(experiment, task, model, params, lengths)
+    rows = [[f'{length:,}', f'{accuracy:.4f}'] for length, accuracy in found]
+    table = tables.markdown(['length', 'accuracy'], rows)
+    devices.from_main(lambda: print(table))
+    return
   strings.load_tests(experiment, task)
   limits.check_evaluation(experiment, task, model)
   params = load_params(workdir, held, model)

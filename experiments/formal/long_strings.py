@@ -1,0 +1,114 @@
+"""Accuracy on strings of a few lengths, however long, some strings at a time.
+
+Range evaluation tests every length, all strings of one at once; a string of a
+million symbols leaves room for few others.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import chex
+import jax
+import numpy as np
+
+from experiments.engine import devices, programs, progress
+from experiments.formal import config as config_lib
+from experiments.formal import (
+  data,
+  limits,
+  models,
+  range_evaluation,
+)
+from tasks import task as task_lib
+
+# Symbols that a program reads at a time, about.
+_MAX_SYMBOLS = 2**22
+# As config's `max_range_test_length`.
+_MAX_LENGTH = 2**24
+
+
+def check(
+  experiment: config_lib.Experiment,
+  task: task_lib.GeneralizationTask,
+  model: models.Model,
+  lengths: Sequence[int],
+) -> None:
+  """Checks that strings of these lengths can be tested.
+
+  Raises:
+    ValueError: If a length is out of range, or one string needs more memory
+      than there is, or if strings of a file are all that is known.
+  """
+  if experiment.has_strings_alone:
+    raise ValueError(
+      'lengths is for a task or an automaton; strings of a file have theirs.'
+    )
+  for length in lengths:
+    if not 1 <= length <= _MAX_LENGTH:
+      raise ValueError(
+        f'lengths must be from 1 to {_MAX_LENGTH:,}, got {length:,}.'
+      )
+  limits.check_evaluation(
+    experiment.replaced(
+      min_range_test_length=1,
+      max_range_test_length=max(lengths),
+      range_test_batch_size=_at_once(experiment, max(lengths)),
+      adversarial=False,
+      test_strings={},
+    ),
+    task,
+    model,
+  )
+
+
+def evaluate(
+  experiment: config_lib.Experiment,
+  task: task_lib.GeneralizationTask,
+  model: models.Model,
+  params: chex.ArrayTree,
+  lengths: Sequence[int],
+) -> Iterator[tuple[int, float]]:
+  """Yields each length and the accuracy of the first run on its strings.
+
+  Args:
+    experiment: Says how many strings of each length.
+    task: What to test on.
+    model: What to test.
+    params: Its parameters, [R, ...].
+    lengths: As `check` accepts them.
+  """
+  params = jax.tree.map(lambda x: x[:1], params)
+  mesh = devices.make_mesh(1, 1)
+  for length in lengths:
+    at_once = _at_once(experiment, length)
+    num_parts = experiment.range_test_batch_size // at_once
+    width = data.input_length(task, length)
+    source = data.make_source(task, at_once, [width])
+    test = range_evaluation.make_test(
+      task, source, model, mesh, width, min_length=width
+    )
+    call = None
+    accuracies = []
+    with progress.bar(num_parts, 0, f'Length {length:,}', 'part') as bar:
+      for part in range(num_parts):
+        seed = range_evaluation.TEST_SEED + part
+        _, host_data = next(source.stream([seed], [(length, length)]))
+        host_data = data.of_one_run(source, host_data)
+        arguments = (params, None, np.int32(length), host_data, np.int32(seed))
+        if call is None:
+          with progress.timed('Compiling the test'):
+            call = programs.compiled(
+              f'the test of strings of {length:,} symbols',
+              jax.jit(test).lower(*arguments),
+            )
+        accuracies.append(devices.fetch(call(*arguments))[0])
+        bar.update()
+    yield length, float(np.mean(accuracies))
+
+
+def _at_once(experiment: config_lib.Experiment, length: int) -> int:
+  """Returns how many strings a program reads, a divisor of all."""
+  num_strings = experiment.range_test_batch_size
+  at_once = max(1, min(num_strings, _MAX_SYMBOLS // length))
+  while num_strings % at_once:
+    at_once -= 1
+  return at_once
