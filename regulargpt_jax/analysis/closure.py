@@ -20,7 +20,7 @@ from regulargpt_jax.analysis import (
 from regulargpt_jax.analysis import regions as regions_lib
 
 # Strings whose states are bounded one by one.
-_MAX_STRINGS = 2**13
+MAX_STRINGS = 2**13
 
 
 class Closed(NamedTuple):
@@ -165,7 +165,7 @@ def close(
       )
       if isinstance(result, Closed):
         return result
-      forms = list(strings.levels(w, symbols_V, _MAX_STRINGS))
+      forms = list(strings.levels(w, symbols_V, MAX_STRINGS))
       if not forms:
         return result
       form = forms[-1]
@@ -215,7 +215,7 @@ def _closed(
       num_regions,
     )
   early, worst, length, level = [], needed.max(), 1, 0
-  for level, form in enumerate(strings.levels(w, symbols_V, _MAX_STRINGS), 1):
+  for level, form in enumerate(strings.levels(w, symbols_V, MAX_STRINGS), 1):
     start = regions_lib.nearest(regions, form.center)
     targets = regions.at(start)
     needed_here = ellipsoids.needed(ellipsoids.image(form, targets), targets)

@@ -130,13 +130,24 @@ def _blocks(chunks_NxC: np.ndarray, w) -> Iterator[np.ndarray]:
     yield from level_map.blocks(np.flatnonzero(num_pads == pads), w)
 
 
-def images(regions, chunks_NxC, products_N, w) -> ellipsoids.Image:
-  """Returns the states above all chunks, as their regions show them."""
+def images(
+  regions, chunks_NxC, products_N, w, targets=None
+) -> ellipsoids.Image:
+  """Returns the states above all chunks, as their regions show them.
+
+  Args:
+    regions: Which chunks are made of.
+    chunks_NxC: The chunks.
+    products_N: The region above each.
+    w: Of the model.
+    targets: Regions that are above, if others.
+  """
+  targets = regions if targets is None else targets
   parts, order = [], []
   with np.errstate(all='ignore'):  # What overflows is no proof; see `needed`.
     for block in _blocks(chunks_NxC, w):
       form = _above(regions, chunks_NxC[block], w)
-      parts.append(ellipsoids.image(form, regions.at(products_N[block])))
+      parts.append(ellipsoids.image(form, targets.at(products_N[block])))
       order.append(block)
   back = np.argsort(np.concatenate(order))
   return ellipsoids.Image(
@@ -175,13 +186,26 @@ def grown(regions, chunks, products, w, early=None):
       best = regions, needed
     if needed.max() <= 1 or not needed.max() < _MAX_NEEDED:
       break
-    made = []
-    for i in range(len(regions.center)):
-      those = np.flatnonzero(targets == i)
-      of_region = ellipsoids.Image(*(x[those] for x in seen))
-      made.append(ellipsoids.enclosing(of_region, regions.at(i), _MARGIN))
-    regions = ellipsoids.make(*map(np.stack, zip(*made, strict=True)))
+    regions = enclosing(seen, targets, regions)
   return best
+
+
+def enclosing(seen: ellipsoids.Image, label_N, regions: ellipsoids.Ellipsoids):
+  """Returns regions that may hold forms, with some room.
+
+  Args:
+    seen: N forms, as regions show them.
+    label_N: These regions; others are kept as they are.
+    regions: All of them.
+  """
+  center, shape = regions.center.copy(), regions.shape.copy()
+  for i in np.unique(label_N):
+    those = np.flatnonzero(label_N == i)
+    of_region = ellipsoids.Image(*(x[those] for x in seen))
+    center[i], shape[i] = ellipsoids.enclosing(
+      of_region, regions.at(i), _MARGIN
+    )
+  return ellipsoids.make(center, shape)
 
 
 def nearest(regions: ellipsoids.Ellipsoids, center_NxD) -> np.ndarray:
