@@ -36,7 +36,7 @@ def close(
   sources = np.concatenate([centers_kxD, w.pad[None]])
   products = np.concatenate(
     [
-      _nearest(
+      nearest(
         level_map.level([_points(sources[i]) for i in chunks[block].T], w),
         centers_kxD,
       )
@@ -44,7 +44,7 @@ def close(
     ]
   )
   first = next(strings.levels(w, symbols_V, np.inf))
-  start = _nearest(first, centers_kxD)
+  start = nearest(first, centers_kxD)
   classes, margins = closure.answers(_points(centers_kxD), w)
   if min(products.min(), start.min()) < 0 or not margins.min() > 0:
     return None
@@ -68,7 +68,7 @@ def _points(x_NxD: np.ndarray) -> bounds.Form:
   return bounds.Form(x_NxD, gens, np.zeros_like(x_NxD), 1, 0)
 
 
-def _nearest(form: bounds.Form, centers_kxD: np.ndarray) -> np.ndarray:
+def nearest(form: bounds.Form, centers_kxD: np.ndarray) -> np.ndarray:
   """Returns the center nearest to all that a form holds, or -1; [N]."""
   away = np.linalg.norm(form.center[:, None] - centers_kxD, axis=-1)
   nearest_N = away.argmin(-1)
