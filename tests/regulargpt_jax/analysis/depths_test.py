@@ -93,7 +93,8 @@ def test_bounds_that_are_wrong_claim_too_much(monkeypatch):
   params = parity.params(ffn_out=0.4)
   assert _first_wrong_level(params) == 2
   assert _right_levels(params) == 1
-  monkeypatch.setattr(bounds, 'radius', lambda form: 0 * form.center)
+  radius = bounds.radius
+  monkeypatch.setattr(bounds, 'radius', lambda form: 1e-6 * radius(form))
   monkeypatch.setattr(
     ellipsoids, 'needed', lambda seen, targets: np.full(len(seen.size), 0.5)
   )
