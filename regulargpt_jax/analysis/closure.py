@@ -203,6 +203,13 @@ def _attempt(samples, partition, w, symbols_V, min_levels) -> Closed | Leak:
         regions, chunks, products, needed, w, symbols_V, min_levels
       )
   worst = needed[: len(chunks)].argmax()
+  if needed[worst] <= 1:
+    return Leak(
+      'Regions that are closed do not hold the states of all short strings;'
+      f' one would need to be {needed.max():.3g} times as large.',
+      float(needed.max()),
+      len(regions.center),
+    )
   return Leak(
     f'What the level makes of regions {_named(chunks[worst])} is not in'
     f' region {products[worst]}, which it would need to be'
