@@ -17,8 +17,10 @@ from regulargpt_jax import model
 _NUM_CHUNKS, _NUM_LEVELS = 128, 2
 # Rows of such a table, at most, and symbols that ask for as many.
 _MAX_ROWS, _NUM_SYMBOLS = 2**10, 2**20
-# How far inputs are moved, relative to their root mean square.
+# How far inputs are moved, relative to the deviation among states.
 _SIZE = 0.1
+# States that are all alike have a deviation of 0.
+_LEAST_SQUARE = 1e-6
 # Of chunks, this share has pads in front.
 _PADDED = 0.15
 # The worst chunk is what breaks a proof: mean of so high a power.
@@ -31,7 +33,9 @@ def penalty(
   """Returns the squared gain of a level, about the largest among chunks.
 
   The mean square by which outputs move, over that by which all inputs do, each
-  relative to the mean square of its kind. Chunks are of states of short
+  relative to the variance of its kind among chunks. (The mean square would do
+  for inputs, but outputs' could be enlarged by a bias; and it has to have a
+  gradient, or all outputs would be made small.) Chunks are of states of short
   strings, and of what the level makes of those.
 
   Args:
@@ -49,8 +53,8 @@ def penalty(
     out, _ = module.apply(variables, x_NxCxD, present_NxC, method='level')
     return out[:, 0]
 
-  def mean_square(x):
-    return jnp.mean(jnp.square(x), axis=-1, keepdims=True)
+  def variance(x_NxD):
+    return jnp.mean(jnp.var(x_NxD, axis=0)) + _LEAST_SQUARE
 
   total = 0.0
   for number in range(_NUM_LEVELS):
@@ -64,12 +68,12 @@ def penalty(
     num_pads = jax.random.randint(how_many, shape[:1], 1, chunk_size)
     num_pads = jnp.where(has_pads, num_pads, 0)
     present = jnp.arange(chunk_size) >= num_pads[:, None]
-    scale = _SIZE * jnp.sqrt(mean_square(x_NxCxD))
+    scale = _SIZE * jnp.sqrt(variance(states_NxD))
     moved = x_NxCxD + scale * jax.random.normal(move, x_NxCxD.shape)
     out = level(x_NxCxD, present)
-    gain = mean_square(level(moved, present) - out)[:, 0] / _SIZE**2
-    states_NxD = jax.lax.stop_gradient(out)
-    gain /= mean_square(states_NxD)[:, 0]
+    square = jnp.mean(jnp.square(level(moved, present) - out), axis=-1)
+    gain = square / _SIZE**2 / variance(out)
     # The root's derivative is infinite at 0.
     total += jnp.mean((gain + 1e-9) ** _POWER) ** (1 / _POWER)
+    states_NxD = jax.lax.stop_gradient(out)
   return total / _NUM_LEVELS

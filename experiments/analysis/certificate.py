@@ -15,10 +15,12 @@ from experiments.engine import workdir as workdir_lib
 from experiments.formal import config as config_lib
 from regulargpt_jax.analysis import (
   closure,
+  depths,
   equivalence,
   exact,
   level_map,
   regions,
+  snapping,
 )
 from tasks import task as task_lib
 
@@ -70,7 +72,9 @@ def certify(workdir: str, max_chunks: int, task_module: str = '') -> None:
         subject.config, subject.params, symbols_U, _MAX_STATES
       )
   else:
-    found, symbols_U = _search(subject, max_chunks)
+    nodes = _nodes(subject)
+    symbols_U = np.setdiff1d(nodes.tokens, [task_lib.NO_SYMBOL])
+    found = _search(subject, nodes, symbols_U, max_chunks)
   results: dict[str, Any] = {
     'proved': isinstance(found, closure.Closed),
     'arithmetic': _EXACT if compiled else _ROUNDED,
@@ -79,15 +83,11 @@ def certify(workdir: str, max_chunks: int, task_module: str = '') -> None:
     ],
   }
   if isinstance(found, closure.Leak):
+    if not compiled:
+      results |= _weaker(subject, nodes, symbols_U, max_chunks)
     _report_leak(subject, workdir, results, found)
     return
-  transitions, start, classes = subject.machine
-  verdict = equivalence.compare(
-    found,
-    (transitions[:, symbols_U], start, classes),
-    subject.config.chunk_size,
-    subject.config.min_levels,
-  )
+  verdict = _verdict(subject, symbols_U, found)
   results |= _numbers(found, verdict)
   results['seconds'] = time.monotonic() - began
   if verdict.difference is not None:
@@ -116,16 +116,28 @@ def _check(subject: subject_lib.Subject, workdir: str) -> None:
     )
 
 
-def _search(subject, max_chunks) -> tuple[Any, np.ndarray]:
-  """Returns what is proved of a trained model, and for which symbols."""
+def _nodes(subject) -> clusters.Nodes:
+  """Returns states of strings, and their clusters."""
   search = clusters.Search(_NUM_STRINGS, _MAX_CLUSTERS)
-  nodes = clusters.find(subject, search, range(1, _LENGTH + 1))
-  symbols_U = np.setdiff1d(nodes.tokens, [task_lib.NO_SYMBOL])
+  return clusters.find(subject, search, range(1, _LENGTH + 1))
+
+
+def _labels(nodes: clusters.Nodes) -> list[np.ndarray]:
+  """Returns two ways to sort a sample of states, in numbers from 0.
+
+  Either is a guess: clusters can be cut wrongly, maps be those of the task
+  only.
+  """
+  return [
+    np.unique(label, return_inverse=True)[1].reshape(-1)
+    for label in (nodes.label, nodes.true_map)
+  ]
+
+
+def _search(subject, nodes, symbols_U, max_chunks) -> Any:
+  """Returns what is proved of a trained model."""
   found = None
-  # Either is a guess: clusters can be cut wrongly, maps be those of the task
-  # only.
-  for label in (nodes.label, nodes.true_map):
-    label = np.unique(label, return_inverse=True)[1].reshape(-1)
+  for label in _labels(nodes):
     with progress.timed(f'Growing regions from {label.max() + 1} clusters'):
       new = closure.close(
         subject.config,
@@ -136,10 +148,50 @@ def _search(subject, max_chunks) -> tuple[Any, np.ndarray]:
         max_chunks,
       )
     if isinstance(new, closure.Closed):
-      return new, symbols_U
+      return new
     if found is None or new.needed < found.needed:
       found = new
-  return found, symbols_U
+  return found
+
+
+def _machine(subject, symbols_U) -> tuple[np.ndarray, int, np.ndarray]:
+  """Returns the task's machine over some symbols."""
+  transitions, start, outputs = subject.machine
+  return transitions[:, symbols_U], start, outputs
+
+
+def _verdict(subject, symbols_U, found) -> equivalence.Verdict:
+  config = subject.config
+  return equivalence.compare(
+    found, _machine(subject, symbols_U), config.chunk_size, config.min_levels
+  )
+
+
+def _weaker(subject, nodes, symbols_U, max_chunks) -> dict[str, Any]:
+  """Returns what is proved where no regions are closed."""
+  config = subject.config
+  w = level_map.weights(config, subject.params)
+  with progress.timed('Following regions level by level'):
+    levels = depths.right_levels(
+      w, _machine(subject, symbols_U), symbols_U, config.min_levels, max_chunks
+    )
+  result = {'right_up_to': config.chunk_size**levels if levels else 0}
+  for label in _labels(nodes):
+    of_label = [nodes.sample[label == i] for i in range(label.max() + 1)]
+    centers = np.stack([x.mean(0) for x in of_label])
+    snapped = snapping.close(w, centers, symbols_U)
+    if snapped is None:
+      continue
+    difference = _verdict(subject, symbols_U, snapped).difference
+    if difference is not None:
+      difference = subject_lib.written(subject, symbols_U[difference])
+    if 'snapped' not in result or difference is None:
+      result['snapped'] = {
+        'num_centers': len(centers),
+        'is_right': difference is None,
+        'difference': difference,
+      }
+  return result
 
 
 def _numbers(found: closure.Closed, verdict: equivalence.Verdict) -> dict:
@@ -206,6 +258,20 @@ def _report_leak(subject, workdir, results, leak: closure.Leak) -> None:
   }
   outputs.save_results(subject.experiment, workdir, NAME, results)
   print(f'not proved: {leak.reason}')
+  if results.get('right_up_to'):
+    print(
+      'proved instead: right on every string of up to'
+      f' {results["right_up_to"]:,} symbols'
+    )
+  if 'snapped' in results:
+    snapped = results['snapped']
+    right = 'right on every string of every length'
+    if not snapped['is_right']:
+      right = f'wrong on {snapped["difference"]}'
+    print(
+      'proved of another model, this one with each state moved to the nearest'
+      f' of {snapped["num_centers"]} centers: {right}'
+    )
   print(
     'This does not say that the model is wrong. More training with'
     ' --contraction_weight, a smaller --embedding_dim, or a larger --max_chunks'

@@ -3,6 +3,7 @@
 Letters: N chunks or strings, C chunk size, D width, k regions, V symbols.
 """
 
+import heapq
 from typing import NamedTuple
 
 import chex
@@ -20,7 +21,7 @@ from regulargpt_jax.analysis import (
 from regulargpt_jax.analysis import regions as regions_lib
 
 # Strings whose states are bounded one by one.
-_MAX_STRINGS = 2**13
+MAX_STRINGS = 2**13
 
 
 class Closed(NamedTuple):
@@ -152,44 +153,70 @@ def close(
   best = Leak('Clusters do not compose.', np.inf, num_labels)
   if len(np.unique(products)) < num_labels:
     return best
-  while True:
-    samples = regions_lib.settled(
-      config, params, products, chunks, samples, rng
+  partition = regions_lib.Partition(chunks, products, np.arange(num_labels))
+  # Chunks that there will be, and the children whose history is remembered.
+  waiting, number = [(len(chunks), 0, (), partition, samples)], 0
+  while waiting:
+    _, _, slots, partition, samples = heapq.heappop(waiting)
+    if slots:
+      made = partition.chunks[regions_lib.finer(partition, slots[-1])]
+      every = np.repeat(made[:, None], regions_lib.NUM_SAMPLES, axis=1)
+      samples = regions_lib.sampled(config, params, samples, every, rng)
+      partition = regions_lib.refined(partition, slots[-1])
+    samples = regions_lib.settled(config, params, partition, samples, rng)
+    found = _attempt(samples, partition, w, symbols_V, config.min_levels)
+    if isinstance(found, Closed):
+      return found
+    # Closed regions with several answers in one need no growth.
+    best = min(found, best, key=lambda x: np.nan_to_num(x.needed, nan=1.0))
+    choices = {0: [None], 1: [None, *range(chunk_size)]}
+    for slot in choices.get(len(slots), slots[-1:]):
+      new = regions_lib.finer(partition, slot).sum()
+      size = regions_lib.num_chunks(int(new), chunk_size)
+      if size <= max_chunks:
+        number += 1
+        following = size, number, (*slots, slot), partition, samples
+        heapq.heappush(waiting, following)
+  return best
+
+
+def _attempt(samples, partition, w, symbols_V, min_levels) -> Closed | Leak:
+  """Grows regions from samples, and proves the rest."""
+  chunks, products, _ = partition
+  regions, needed = regions_lib.grown(
+    regions_lib.around(samples), chunks, products, w
+  )
+  result = None
+  if needed.max() <= 1:
+    result = _closed(
+      regions, chunks, products, needed, w, symbols_V, min_levels
     )
-    regions, needed = regions_lib.grown(
-      regions_lib.around(samples), chunks, products, w
-    )
+    forms = list(strings.levels(w, symbols_V, MAX_STRINGS))
+    if isinstance(result, Closed) or not forms:
+      return result
+    form = forms[-1]
+    early = form, regions_lib.nearest(regions, form.center)
+    regions, needed = regions_lib.grown(regions, chunks, products, w, early)
     if needed.max() <= 1:
-      result = _closed(
-        regions, chunks, products, needed, w, symbols_V, config.min_levels
+      needed = needed[: len(chunks)]
+      return _closed(
+        regions, chunks, products, needed, w, symbols_V, min_levels
       )
-      if isinstance(result, Closed):
-        return result
-      forms = list(strings.levels(w, symbols_V, _MAX_STRINGS))
-      if not forms:
-        return result
-      form = forms[-1]
-      early = form, regions_lib.nearest(regions, form.center)
-      regions, needed = regions_lib.grown(regions, chunks, products, w, early)
-      if needed.max() <= 1:
-        needed = needed[: len(chunks)]
-        return _closed(
-          regions, chunks, products, needed, w, symbols_V, config.min_levels
-        )
-    worst = needed[: len(chunks)].argmax()
-    leak = Leak(
-      f'What the level makes of regions {_named(chunks[worst])} is not in'
-      f' region {products[worst]}, which it would need to be'
-      f' {needed[worst]:.3g} times as large.',
-      float(needed[worst]),
+  worst = needed[: len(chunks)].argmax()
+  if needed[worst] <= 1:
+    return Leak(
+      'Regions that are closed do not hold the states of all short strings;'
+      f' one would need to be {needed.max():.3g} times as large.',
+      float(needed.max()),
       len(regions.center),
     )
-    best = min(best, leak, key=lambda x: x.needed)
-    if regions_lib.num_chunks(len(chunks), chunk_size) > max_chunks:
-      return best
-    every = np.repeat(chunks[:, None], regions_lib.NUM_SAMPLES, axis=1)
-    samples = regions_lib.sampled(config, params, samples, every, rng)
-    chunks, products = regions_lib.refined(chunks, products)
+  return Leak(
+    f'What the level makes of regions {_named(chunks[worst])} is not in'
+    f' region {products[worst]}, which it would need to be'
+    f' {needed[worst]:.3g} times as large.',
+    float(needed[worst]),
+    len(regions.center),
+  )
 
 
 def _named(chunk: np.ndarray) -> str:
@@ -215,7 +242,7 @@ def _closed(
       num_regions,
     )
   early, worst, length, level = [], needed.max(), 1, 0
-  for level, form in enumerate(strings.levels(w, symbols_V, _MAX_STRINGS), 1):
+  for level, form in enumerate(strings.levels(w, symbols_V, MAX_STRINGS), 1):
     start = regions_lib.nearest(regions, form.center)
     targets = regions.at(start)
     needed_here = ellipsoids.needed(ellipsoids.image(form, targets), targets)

@@ -13,6 +13,7 @@ from regulargpt_jax import chunk_table
 from regulargpt_jax.analysis import closure, regions
 
 _CHUNKS_AT_ONCE = 2**20
+_MAX_MAPS = 2**32
 
 
 class Verdict(NamedTuple):
@@ -35,19 +36,58 @@ class _Strings(NamedTuple):
   """What strings of one level can be.
 
   Attributes:
-    rows: Region, then the map of states, [N, 1 + Q].
-    below: A chunk of rows of the level below that gives each, [N, C]; where
+    pairs: Of a region and the number of a map of states, see `_pair`; [N].
+    below: A chunk of pairs of the level below that gives each, [N, C]; where
       these are full, behind those that are not. Tokens, at the first level.
   """
 
-  rows: np.ndarray
+  pairs: np.ndarray
   below: np.ndarray
 
 
-def _unique(rows: np.ndarray, below: np.ndarray) -> _Strings:
-  """Returns each row once."""
-  rows, first = np.unique(rows, axis=0, return_index=True)
-  return _Strings(rows, below[first])
+def _pair(region_N: np.ndarray, map_N: np.ndarray) -> np.ndarray:
+  """Returns pairs as one number each."""
+  return region_N.astype(np.int64) * _MAX_MAPS + map_N
+
+
+def _region(pair_N: np.ndarray) -> np.ndarray:
+  return pair_N // _MAX_MAPS  # Rounds down: `PAD` is negative.
+
+
+class Maps:
+  """Numbers maps of states in the order in which they come."""
+
+  def __init__(self):
+    self._number = {}
+
+  def numbers(self, maps_NxQ: np.ndarray) -> np.ndarray:
+    """Returns the numbers of maps, [N]."""
+    rows = np.ascontiguousarray(maps_NxQ, np.int64)
+    number = [
+      self._number.setdefault(row.tobytes(), len(self._number)) for row in rows
+    ]
+    return np.array(number, np.int64)
+
+  def maps(self) -> np.ndarray:
+    """Returns the maps so far, [M, Q]."""
+    rows = [np.frombuffer(row, np.int64) for row in self._number]
+    return np.stack(rows)
+
+  def composed(self, one_N: np.ndarray, other_N: np.ndarray) -> np.ndarray:
+    """Returns the numbers of maps, one before the other."""
+    maps_MxQ = self.maps()
+    both, where = np.unique(
+      one_N * len(maps_MxQ) + other_N, return_inverse=True
+    )
+    one, other = np.divmod(both, len(maps_MxQ))
+    maps = np.take_along_axis(maps_MxQ[other], maps_MxQ[one], axis=1)
+    return self.numbers(maps)[where.reshape(-1)]
+
+
+def _unique(pairs: np.ndarray, below: np.ndarray) -> _Strings:
+  """Returns each pair once."""
+  pairs, first = np.unique(pairs, return_index=True)
+  return _Strings(pairs, below[first])
 
 
 def compare(
@@ -78,7 +118,7 @@ def compare(
   tokens = [[], *([v] for v in range(num_symbols))]
   for level in range(1, closed.first_level + 1):
     parts = chunk_table.split(num_symbols, length, chunk_size)
-    maps = _composed([maps[part] for part in parts.T])
+    maps = composed([maps[part] for part in parts.T])
     tokens = [
       list(itertools.chain(*(tokens[i] for i in part)))
       for part in parts.tolist()
@@ -93,23 +133,25 @@ def compare(
     wrong = is_last & (classes != outputs[maps[1:, start]])
     if wrong.any():
       return Verdict(tokens[1 + int(wrong.argmax())], level, 0)
-  rows = np.concatenate([closed.start[:, None], maps[1:]], axis=1)
-  below = np.arange(1, len(rows) + 1)[:, None]
+  numbers = Maps()
+  pairs = _pair(closed.start, numbers.numbers(maps[1:]))
+  below = np.arange(1, len(maps))[:, None]
   is_full = length_N == length
-  part = _unique(rows[~is_full], below[~is_full])
-  full = _unique(rows[is_full], below[is_full])
+  part = _unique(pairs[~is_full], below[~is_full])
+  full = _unique(pairs[is_full], below[is_full])
   table = np.full((len(closed.classes) + 1,) * chunk_size, -1)
   table[tuple(closed.chunks.T)] = closed.products
   history, seen = [(part, full)], set()
   while True:
     # The same sets lead to the same, once all depths are answered alike.
-    key = min(level, min_levels), part.rows.tobytes(), full.rows.tobytes()
+    key = min(level, min_levels), part.pairs.tobytes(), full.pairs.tobytes()
     if key in seen:
-      return Verdict(None, level - 1, len(part.rows) + len(full.rows))
+      return Verdict(None, level - 1, len(part.pairs) + len(full.pairs))
     seen.add(key)
     level += 1
-    part, full, last = _next(part, full, table, level, min_levels)
-    wrong = closed.classes[last.rows[:, 0]] != outputs[last.rows[:, 1 + start]]
+    part, full, last = _next(part, full, table, numbers, level, min_levels)
+    right = outputs[numbers.maps()[last.pairs % _MAX_MAPS, start]]
+    wrong = closed.classes[_region(last.pairs)] != right
     if wrong.any():
       chunk = last.below[wrong.argmax()]
       return Verdict(_string(chunk, history, tokens), level, 0)
@@ -123,7 +165,7 @@ def _is_last(level: int, min_levels: int, is_long):
   return is_long | (level == min_levels) | (level == 1)
 
 
-def _composed(maps: Sequence[np.ndarray]) -> np.ndarray:
+def composed(maps: Sequence[np.ndarray]) -> np.ndarray:
   """Returns where maps [N, Q], the first first, send each state."""
   result = maps[0]
   for following in maps[1:]:
@@ -135,15 +177,16 @@ def _next(
   part: _Strings,
   full: _Strings,
   table: np.ndarray,
+  numbers: Maps,
   level: int,
   min_levels: int,
 ) -> tuple[_Strings, _Strings, _Strings]:
   """Returns what is not full, full, and answered, after one level more."""
-  chunk_size, num_part = table.ndim, len(part.rows)
-  rows = np.concatenate([part.rows, full.rows])
-  identity = np.arange(rows.shape[1] - 1)
-  rows = np.concatenate([rows, [[regions.PAD, *identity]]])
-  either = np.arange(len(rows) - 1)
+  chunk_size, num_part = table.ndim, len(part.pairs)
+  pairs = np.concatenate([part.pairs, full.pairs])
+  region = np.append(_region(pairs), regions.PAD)
+  map_number = pairs % _MAX_MAPS
+  either = np.arange(len(pairs))
   kinds = {'part': [], 'full': [], 'last': []}
   for pads in range(chunk_size):
     choices = [[regions.PAD]] * pads + [either]
@@ -152,9 +195,10 @@ def _next(
     chunks = chunks.reshape(-1, chunk_size)
     for i in range(0, len(chunks), _CHUNKS_AT_ONCE):
       chunk = chunks[i : i + _CHUNKS_AT_ONCE]
-      region = table[tuple(rows[chunk, 0].T)]
-      maps = _composed([rows[c, 1:] for c in chunk.T])
-      new = np.concatenate([region[:, None], maps], axis=1)
+      composed_N = map_number[chunk[:, pads]]
+      for child in chunk.T[pads + 1 :]:
+        composed_N = numbers.composed(composed_N, map_number[child])
+      new = _pair(table[tuple(region[chunk].T)], composed_N)
       # A chunk with more than one child needs this level.
       is_long = np.full(len(chunk), pads < chunk_size - 1)
       is_full = (chunk[:, 0] >= num_part) & (pads == 0)
@@ -168,7 +212,7 @@ def _next(
 
   def joined(found):
     if not found:
-      return _Strings(rows[:0], np.zeros((0, chunk_size), int))
+      return _Strings(pairs[:0], np.zeros((0, chunk_size), int))
     return _unique(*map(np.concatenate, zip(*found, strict=True)))
 
   return tuple(joined(found) for found in kinds.values())

@@ -9,6 +9,7 @@ states, V symbols.
 from typing import NamedTuple
 
 import chex
+import jax
 import numpy as np
 
 from regulargpt_jax import chunk_table
@@ -57,7 +58,8 @@ def close(
   Raises:
     ValueError: If the model is not of this kind.
   """
-  tree = params['params']
+  # Each product of JAX's arrays would be compiled, for each number of rows.
+  tree = jax.tree.map(np.asarray, params['params'])
   block = tree['block_0']
   _check(is_exact(config), 'this one has a norm or residuals')
   _check(
@@ -147,19 +149,26 @@ def _hidden(level: _Level, states_kxD: np.ndarray) -> np.ndarray:
 
 
 def _outputs(level: _Level, hidden_CxkxU, chunks_NxC) -> np.ndarray:
-  """Returns what is above chunks of states, float32 [N, D]; the last is pad."""
+  """Returns what is above chunks of states, float32 [N, D]; the last is pad.
+
+  Chunks of one first child have most hidden units at 0, whatever follows it:
+  those are left out.
+  """
   _, kernel_out, bias_in, bias_out = level.ffn
-  used = np.flatnonzero(np.any(kernel_out, axis=1))
-  filled = np.flatnonzero(np.any(kernel_out, axis=0))
-  kernel = kernel_out[np.ix_(used, filled)]
-  hidden_CxkxU, bias_in = hidden_CxkxU[..., used], bias_in[used]
+  most_U = hidden_CxkxU[1:].max(1).sum(0) + bias_in
+  has_output_U = np.any(kernel_out, axis=1)
   out_NxD = np.tile(bias_out, (len(chunks_NxC), 1))
-  for i in range(0, len(chunks_NxC), _CHUNKS_AT_ONCE):
-    chunks = chunks_NxC[i : i + _CHUNKS_AT_ONCE]
-    children = zip(hidden_CxkxU, chunks.T, strict=True)
-    units = bias_in + sum(hidden[child] for hidden, child in children)
-    part = out_NxD[i : i + _CHUNKS_AT_ONCE]
-    part[:, filled] += np.maximum(units, 0.0) @ kernel
+  for child in np.unique(chunks_NxC[:, 0]):
+    those = np.flatnonzero(chunks_NxC[:, 0] == child)
+    live = (hidden_CxkxU[0, child] + most_U > 0) & has_output_U
+    kernel = kernel_out[live]
+    filled = np.flatnonzero(np.any(kernel, axis=0))
+    hidden, bias = hidden_CxkxU[..., live], bias_in[live]
+    for i in range(0, len(those), _CHUNKS_AT_ONCE):
+      at = those[i : i + _CHUNKS_AT_ONCE]
+      children = zip(hidden, chunks_NxC[at].T, strict=True)
+      units = bias + sum(x[number] for x, number in children)
+      out_NxD[np.ix_(at, filled)] += np.maximum(units, 0.0) @ kernel[:, filled]
   return out_NxD
 
 

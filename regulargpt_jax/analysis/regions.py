@@ -12,6 +12,7 @@ symbols.
 
 from collections.abc import Iterator
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 
@@ -53,19 +54,59 @@ def num_chunks(num_regions: int, chunk_size: int) -> int:
   return sum(num_regions**n for n in range(1, chunk_size + 1))
 
 
-def refined(
-  chunks_NxC: np.ndarray, products_N: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-  """Returns chunks and products of regions that remember one level more.
+class Partition(NamedTuple):
+  """Regions by the history of what they hold.
+
+  Attributes:
+    chunks: All chunks of regions, [N, C].
+    products: The region that is to hold what is above each, [N].
+    cluster: That each region is of, [k].
+  """
+
+  chunks: np.ndarray
+  products: np.ndarray
+  cluster: np.ndarray
+
+
+def finer(partition: Partition, slot: int | None) -> np.ndarray:
+  """Returns which chunks become regions in `refined`, bool [N]."""
+  return (partition.chunks == _seen(partition, slot)).all(1)
+
+
+def _seen(partition: Partition, slot: int | None, chunks_NxC=None):
+  """Returns chunks in which what is to be forgotten is replaced."""
+  chunks_NxC = partition.chunks if chunks_NxC is None else chunks_NxC
+  if slot is None:
+    return chunks_NxC
+  first = np.unique(partition.cluster, return_index=True)[1]
+  # Index PAD is the last entry.
+  alike = np.append(first[partition.cluster], PAD)[chunks_NxC]
+  alike[:, slot] = chunks_NxC[:, slot]
+  return alike
+
+
+def refined(partition: Partition, slot: int | None = None) -> Partition:
+  """Returns regions that remember one level more.
 
   Each chunk of the regions before is a region now. What it stands for is their
   product, so a chunk of new regions is in the region of that chunk of products.
+
+  With a slot, a region remembers the clusters of its other children only: it is
+  a chunk in which these are the first regions of their clusters. So the
+  products of the regions before must depend on no more of these children; they
+  do if all refinements but the first name the same slot.
+
+  Args:
+    partition: The regions before.
+    slot: The child whose history is to be remembered; None for all.
   """
-  chunk_size = chunks_NxC.shape[1]
-  number = {tuple(chunk): i for i, chunk in enumerate(chunks_NxC.tolist())}
-  new = chunks_of(len(chunks_NxC), chunk_size)
-  before = np.append(products_N, PAD)[new]  # Index PAD is the last entry.
-  return new, np.array([number[tuple(chunk)] for chunk in before.tolist()])
+  is_region = finer(partition, slot)
+  made, products = partition.chunks[is_region], partition.products[is_region]
+  number = {tuple(chunk): i for i, chunk in enumerate(made.tolist())}
+  chunks = chunks_of(len(made), made.shape[1])
+  below = _seen(partition, slot, np.append(products, PAD)[chunks])
+  above = np.array([number[tuple(chunk)] for chunk in below.tolist()])
+  return Partition(chunks, above, partition.cluster[products])
 
 
 def _drawn(samples_kxSxD, chunks_NxC: np.ndarray, pad_D, rng) -> np.ndarray:
@@ -85,8 +126,9 @@ def sampled(config, params, samples_kxSxD, chunks_NxSxC, rng) -> np.ndarray:
   return out.reshape(*chunks_NxSxC.shape[:2], -1)
 
 
-def settled(config, params, products, chunks, samples_kxSxD, rng):
+def settled(config, params, partition: Partition, samples_kxSxD, rng):
   """Returns samples of what regions hold after some levels more."""
+  chunks, products, _ = partition
   by_region = [np.flatnonzero(products == i) for i in range(max(products) + 1)]
   for _ in range(_SETTLING):
     drawn = np.stack([rng.choice(n, NUM_SAMPLES) for n in by_region])
@@ -130,13 +172,24 @@ def _blocks(chunks_NxC: np.ndarray, w) -> Iterator[np.ndarray]:
     yield from level_map.blocks(np.flatnonzero(num_pads == pads), w)
 
 
-def images(regions, chunks_NxC, products_N, w) -> ellipsoids.Image:
-  """Returns the states above all chunks, as their regions show them."""
+def images(
+  regions, chunks_NxC, products_N, w, targets=None
+) -> ellipsoids.Image:
+  """Returns the states above all chunks, as their regions show them.
+
+  Args:
+    regions: Which chunks are made of.
+    chunks_NxC: The chunks.
+    products_N: The region above each.
+    w: Of the model.
+    targets: Regions that are above, if others.
+  """
+  targets = regions if targets is None else targets
   parts, order = [], []
   with np.errstate(all='ignore'):  # What overflows is no proof; see `needed`.
     for block in _blocks(chunks_NxC, w):
       form = _above(regions, chunks_NxC[block], w)
-      parts.append(ellipsoids.image(form, regions.at(products_N[block])))
+      parts.append(ellipsoids.image(form, targets.at(products_N[block])))
       order.append(block)
   back = np.argsort(np.concatenate(order))
   return ellipsoids.Image(
@@ -175,13 +228,26 @@ def grown(regions, chunks, products, w, early=None):
       best = regions, needed
     if needed.max() <= 1 or not needed.max() < _MAX_NEEDED:
       break
-    made = []
-    for i in range(len(regions.center)):
-      those = np.flatnonzero(targets == i)
-      of_region = ellipsoids.Image(*(x[those] for x in seen))
-      made.append(ellipsoids.enclosing(of_region, regions.at(i), _MARGIN))
-    regions = ellipsoids.make(*map(np.stack, zip(*made, strict=True)))
+    regions = enclosing(seen, targets, regions)
   return best
+
+
+def enclosing(seen: ellipsoids.Image, label_N, regions: ellipsoids.Ellipsoids):
+  """Returns regions that may hold forms, with some room.
+
+  Args:
+    seen: N forms, as regions show them.
+    label_N: These regions; others are kept as they are.
+    regions: All of them.
+  """
+  center, shape = regions.center.copy(), regions.shape.copy()
+  for i in np.unique(label_N):
+    those = np.flatnonzero(label_N == i)
+    of_region = ellipsoids.Image(*(x[those] for x in seen))
+    center[i], shape[i] = ellipsoids.enclosing(
+      of_region, regions.at(i), _MARGIN
+    )
+  return ellipsoids.make(center, shape)
 
 
 def nearest(regions: ellipsoids.Ellipsoids, center_NxD) -> np.ndarray:

@@ -92,15 +92,26 @@ def test_a_model_that_is_another_automaton_is_told_apart(tmp_path, capsys):
   assert f'wrong on {results["difference"]}' in capsys.readouterr().out
 
 
-def test_what_cannot_be_proved_is_said(tmp_path, capsys):
+@pytest.mark.parametrize(
+  'factor, right_up_to, is_right', [(0.5, 2, True), (0.3, 0, False)]
+)
+def test_what_cannot_be_proved_is_said(
+  factor, right_up_to, is_right, tmp_path, capsys
+):
   def weaken(flat):  # What made the level contract.
-    flat[('block_0', 'ffn_out', 'kernel')] *= 0.3
+    flat[('block_0', 'ffn_out', 'kernel')] *= factor
 
   results = _certified(_saved(tmp_path / 'run', weaken))
   assert not results['proved']
+  assert results['right_up_to'] == right_up_to
+  assert results['snapped']['is_right'] == is_right
   shown = capsys.readouterr().out
   assert 'not proved: ' in shown
   assert 'proved: right' not in shown
+  up_to = f'proved instead: right on every string of up to {right_up_to} '
+  assert (up_to in shown) == (right_up_to > 0)
+  assert 'proved of another model, this one with each state moved' in shown
+  assert (f'wrong on {results["snapped"]["difference"]}' in shown) != is_right
 
 
 def test_what_cannot_be_certified_is_refused(tmp_path):

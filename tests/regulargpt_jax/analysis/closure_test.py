@@ -1,11 +1,6 @@
-"""A proof of a trained model, attacked; and none of what is wrong.
-
-`parity.npz` holds the parameters of a model that learned PARITY with a penalty
-on its gain, D = 8.
-"""
+"""A proof of a trained model, attacked; and none of what is wrong."""
 
 import functools
-import pathlib
 
 from flax import traverse_util
 import jax
@@ -13,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from regulargpt_jax import config, model
+from regulargpt_jax import model
 from regulargpt_jax.analysis import (
   closure,
   equivalence,
@@ -21,26 +16,15 @@ from regulargpt_jax.analysis import (
   regions,
   tree,
 )
+from tests.regulargpt_jax.analysis import parity
 
-_CONFIG = config.make_config('benchmark', 2, 2, embedding_dim=8, num_heads=2)
-_SYMBOLS = np.arange(2)
-_PARITY = (np.array([[0, 1], [1, 0]]), 0, np.array([0, 1]))
+_CONFIG, _SYMBOLS, _PARITY = parity.CONFIG, parity.SYMBOLS, parity.MACHINE
 _MAX_CHUNKS = 100
-
-
-def _params():
-  path = pathlib.Path(__file__).with_name('parity.npz')
-  flat = {tuple(name.split('/')): x for name, x in np.load(path).items()}
-  return {'params': traverse_util.unflatten_dict(flat)}
-
-
-def _strings(num, length, seed=0):
-  return np.random.default_rng(seed).integers(2, size=(num, length))
 
 
 def _close(params, max_chunks=_MAX_CHUNKS):
   """Guided by the true maps, whatever the model makes of them."""
-  tokens = _strings(32, 64)
+  tokens = parity.strings(32, 64)
   trace = tree.trace(_CONFIG, params, tokens)
   maps = tree.true_maps(_PARITY[0], tokens, 2)
   states = np.concatenate([x.reshape(-1, 8) for x in trace.outputs])
@@ -50,7 +34,7 @@ def _close(params, max_chunks=_MAX_CHUNKS):
 
 @pytest.fixture(scope='module')
 def closed():
-  return _close(_params())
+  return _close(parity.params())
 
 
 def _outside(closed, region_N, states_NxD):
@@ -80,7 +64,7 @@ def test_it_answers_to_no_other_automaton(closed):
 
 
 def test_random_points_never_leave(closed):
-  params, rng = _params(), np.random.default_rng(0)
+  params, rng = parity.params(), np.random.default_rng(0)
   direction = rng.normal(size=(200, len(closed.chunks), 2, 8))
   direction /= np.linalg.norm(direction, axis=-1, keepdims=True)
   x = closed.centers[closed.chunks] + np.einsum(
@@ -101,7 +85,7 @@ def test_random_points_never_leave(closed):
 
 
 def test_gradients_lead_none_out(closed):
-  params = _params()
+  params = parity.params()
   chunks = closed.chunks[(closed.chunks != regions.PAD).all(1)]
   target = closed.products[: len(chunks)]
   centers, shapes = (
@@ -136,8 +120,8 @@ def test_gradients_lead_none_out(closed):
 
 @pytest.mark.parametrize('length', [9, 33, 200])
 def test_states_of_long_strings_are_where_the_table_says(closed, length):
-  tokens, table = _strings(16, length), _table(closed)
-  trace = tree.trace(_CONFIG, _params(), tokens)
+  tokens, table = parity.strings(16, length), _table(closed)
+  trace = tree.trace(_CONFIG, parity.params(), tokens)
   region = None
   for level, (states, span) in enumerate(
     zip(trace.outputs, tree.spans(length, 2), strict=True), 1
@@ -165,11 +149,11 @@ def test_states_of_long_strings_are_where_the_table_says(closed, length):
 
 @pytest.mark.parametrize('name', ['readout', 'ffn_in', 'value'])
 def test_a_disturbed_model_that_is_wrong_is_not_proved(name):
-  params = _params()
+  params = parity.params()
   flat = traverse_util.flatten_dict(params['params'])
   path = next(path for path in flat if name in path and path[-1] == 'kernel')
   kernel = flat[path]
-  tokens = _strings(64, 40)
+  tokens = parity.strings(64, 40)
   right = tokens.sum(-1) % 2
   module = model.RegularGPT(_CONFIG)
   largest = np.unravel_index(np.abs(kernel).argmax(), kernel.shape)
@@ -196,7 +180,9 @@ def test_a_random_model_is_not_proved():
 
 
 def test_weights_are_those_of_the_model():
-  w = level_map.weights(_CONFIG, _params())
-  table = model.RegularGPT(_CONFIG).apply(_params(), 0, method='tabulate')[0]
+  w = level_map.weights(_CONFIG, parity.params())
+  table = model.RegularGPT(_CONFIG).apply(
+    parity.params(), 0, method='tabulate'
+  )[0]
   away = np.abs(np.asarray(table, np.float64)[1:] - w.symbols)
   assert (away <= w.symbols_slack).all()
