@@ -50,6 +50,17 @@ def _even_pairs(length):
   return bits, sum(a != b for a, b in itertools.pairwise(bits)) % 2
 
 
+_S3 = list(itertools.permutations(range(3)))
+
+
+def _words(length):
+  word = [random.randrange(6) for _ in range(length)]
+  things = (0, 1, 2)
+  for symbol in word:
+    things = tuple(_S3[symbol][place] for place in things)
+  return word, _S3.index(things)
+
+
 def _reverse(length):
   bits = _bits(length)
   return bits, bits[::-1]
@@ -289,6 +300,7 @@ _PYTHON = {
   'modular_arithmetic': _digits_and_operators,
   'parity_check': _parity,
   'cycle_navigation': _cycle,
+  'word_problem': _words,
   **{f'd_{n}': _dyck(n) for n in (1, 2, 3, 4, 12)},
   'tomita_1': _matching('0*', _repeated(0)),
   'tomita_2': _matching('(10)*', _repeated(1, 0)),

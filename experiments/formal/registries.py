@@ -28,6 +28,7 @@ from tasks.regular import (
   parity_check,
   repetition,
   tomita,
+  word_problem,
 )
 
 MODEL_BUILDERS = {
@@ -48,6 +49,7 @@ _TASKS_BY_LEVEL = {
     **d_n.BUILDERS,
     **tomita.BUILDERS,
     **repetition.BUILDERS,
+    'word_problem': word_problem.WordProblem,
   },
   'dcf': {
     'modular_arithmetic_brackets': (

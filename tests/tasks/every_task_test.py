@@ -28,6 +28,7 @@ SIZES = {
   regular.EVEN_PAIRS: (2, 2, 1),
   regular.PARITY: (2, 2, 1),
   regular.CYCLE: (3, 5, 1),
+  regular.WORDS: (6, 6, 1),
   regular.ARITHMETIC: (9, 5, 1),
   regular.WITH_PLUS: (9, 5, 1),
 }
@@ -42,6 +43,7 @@ UNIFORM = {
   regular.EVEN_PAIRS: 6,
   regular.PARITY: 6,
   regular.CYCLE: 6,
+  regular.WORDS: 3,
 }
 
 

@@ -10,6 +10,7 @@ from tasks.regular import (
   even_pairs,
   modular_arithmetic,
   parity_check,
+  word_problem,
 )
 from tests.tasks import checks
 
@@ -17,6 +18,7 @@ EVEN_PAIRS = even_pairs.EvenPairs()
 PARITY = parity_check.ParityCheck()
 CYCLE = cycle_navigation.CycleNavigation()
 ARITHMETIC = modular_arithmetic.ModularArithmetic()
+WORDS = word_problem.WordProblem()
 WITH_PLUS = modular_arithmetic.ModularArithmetic(leading_plus=True)
 
 
@@ -39,10 +41,22 @@ def solve_arithmetic(symbols):
   return eval(''.join('01234+-*'[s] for s in symbols)) % 5
 
 
+_S3 = list(itertools.permutations(range(3)))
+
+
+def _solve_words(symbols):
+  """Follows each of three things, where the permutations take it."""
+  things = list(range(3))
+  for symbol in symbols:
+    things = [_S3[symbol][place] for place in things]
+  return _S3.index(tuple(things))
+
+
 SOLVERS = {
   EVEN_PAIRS: _solve_even_pairs,
   PARITY: _solve_parity,
   CYCLE: _solve_cycle,
+  WORDS: _solve_words,
   ARITHMETIC: solve_arithmetic,
   WITH_PLUS: solve_arithmetic,
 }
@@ -59,6 +73,7 @@ STRINGS = {
   EVEN_PAIRS: _strings(2),
   PARITY: _strings(2),
   CYCLE: _strings(3),
+  WORDS: _strings(6),
   ARITHMETIC: st.builds(
     lambda first, terms: (first, *itertools.chain(*terms)), _DIGITS, _TERMS
   ),
