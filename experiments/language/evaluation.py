@@ -12,7 +12,7 @@ a single token, would be ruled by the few least likely tokens: a model with the
 paper's 25 would have thousands.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import math
 
@@ -38,14 +38,27 @@ class Perplexity:
   Attributes:
     perplexity: exp(`loss`).
     standard_error: Of `perplexity`, to first order: itself times that of
-      `loss`. It is of the choice of strings; that of a difference between two
-      lengths is smaller, for the strings end in the same tokens.
+      `loss`. It is of the choice of strings; that of a `Difference` is smaller,
+      for the strings end in the same tokens.
     loss: Mean cross-entropy, nats.
   """
 
   perplexity: float
   standard_error: float
   loss: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+  """Between the losses of the same last tokens after two contexts.
+
+  Attributes:
+    loss: Mean of the cross-entropies less those after the shorter one, nats.
+    standard_error: Of `loss`, over the tokens.
+  """
+
+  loss: float
+  standard_error: float
 
 
 def perplexity(losses_N: np.ndarray) -> Perplexity:
@@ -61,6 +74,29 @@ def perplexity(losses_N: np.ndarray) -> Perplexity:
   with np.errstate(over='ignore'):
     value = float(np.exp(loss))
   return Perplexity(value, value * error if error else 0.0, loss)
+
+
+def differences(
+  losses_N: Mapping[int, np.ndarray],
+) -> dict[int, Difference]:
+  """Returns the differences from the shortest context, by longer length.
+
+  Args:
+    losses_N: Of the same N >= 2 tokens, by length, as `last_token_losses`
+      returns them. Of a model whose numbers overflow, differences are infinite.
+  """
+  shortest, *longer = sorted(losses_N)
+  found = {}
+  for length in longer:
+    with np.errstate(invalid='ignore'):
+      difference_N = np.subtract(
+        losses_N[length], losses_N[shortest], dtype=np.float64
+      )
+    found[length] = Difference(math.inf, math.inf)
+    if np.isfinite(difference_N).all():
+      error = float(difference_N.std(ddof=1)) / math.sqrt(len(difference_N))
+      found[length] = Difference(float(difference_N.mean()), error)
+  return found
 
 
 def check_numbers(

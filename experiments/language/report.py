@@ -8,6 +8,7 @@ from typing import Any
 
 from matplotlib import figure as figure_lib
 from matplotlib import ticker
+import numpy as np
 
 from experiments.engine import files, pictures, tables
 from experiments.engine import results as results_lib
@@ -15,6 +16,8 @@ from experiments.language import config as config_lib
 from experiments.language import evaluation
 
 NAME = 'perplexity'
+# Columns of a table as CSV, nats.
+DIFFERENCE = ('difference', 'error_of_difference')
 # Ratio of the largest to the smallest value drawn.
 _LOGARITHMIC_FROM = 4
 
@@ -23,6 +26,7 @@ def contents(
   experiment: config_lib.LanguageExperiment,
   evaluated: config_lib.LanguageExperiment,
   perplexities: Mapping[int, evaluation.Perplexity],
+  differences: Mapping[int, evaluation.Difference],
   num_sequences: int,
   step: int,
   num_parameters: int,
@@ -34,6 +38,7 @@ def contents(
     experiment: What was trained.
     evaluated: The same with the text on which it was evaluated.
     perplexities: By length.
+    differences: From the shortest of these lengths, by longer length.
     num_sequences: How many tokens each is of.
     step: Steps trained.
     num_parameters: Of the model.
@@ -43,6 +48,10 @@ def contents(
     'perplexity': {
       str(length): dataclasses.asdict(value)
       for length, value in perplexities.items()
+    },
+    'difference': {
+      str(length): dataclasses.asdict(value)
+      for length, value in differences.items()
     },
     'num_sequences': num_sequences,
     'step': step,
@@ -67,6 +76,11 @@ def load_json(path: str) -> dict[str, Any]:
     results['perplexity'] = {
       int(length): evaluation.Perplexity(**value)
       for length, value in results['perplexity'].items()
+    }
+    # Older results have none.
+    results['difference'] = {
+      int(length): evaluation.Difference(**value)
+      for length, value in results.get('difference', {}).items()
     }
     _check(results)
     return results
@@ -98,11 +112,21 @@ def _check(results: dict[str, Any]) -> None:
       and value.loss >= 0
     ):
       raise ValueError(f'its perplexity at {length} is {value}.')
+  for length, value in results['difference'].items():
+    if not (
+      length in results['perplexity']
+      and length > min(results['perplexity'])
+      and all(isinstance(x, float) for x in dataclasses.astuple(value))
+      and value.loss == value.loss
+      and value.standard_error >= 0
+    ):
+      raise ValueError(f'its difference at {length} is {value}.')
 
 
 def save(
   results: Mapping[str, Any],
   perplexities: Mapping[int, evaluation.Perplexity],
+  differences: Mapping[int, evaluation.Difference],
   title: str,
   folder: str,
 ) -> None:
@@ -111,28 +135,52 @@ def save(
   Args:
     results: What `contents` returned.
     perplexities: By length.
+    differences: From the shortest length, by longer length.
     title: Of the model.
     folder: Where to.
   """
   path = os.path.join(folder, NAME)
   results_lib.save_json(path + '.json', results)
-  rows = [('length', 'perplexity', 'standard_error', 'loss')]
+  rows = [('length', 'perplexity', 'standard_error', 'loss', *DIFFERENCE)]
   for length, value in perplexities.items():
-    rows.append((length, *dataclasses.astuple(value)))
+    rows.append(
+      (length, *dataclasses.astuple(value), *columns(differences.get(length)))
+    )
   files.write_atomically(path + '.csv', tables.comma_separated(rows))
   trained = results['experiment']['sequence_length']
   picture_bytes = picture({title: perplexities}, trained)
   files.write_atomically(path + '.png', picture_bytes)
 
 
-def table(perplexities: Mapping[int, evaluation.Perplexity], title: str) -> str:
+def table(
+  perplexities: Mapping[int, evaluation.Perplexity],
+  differences: Mapping[int, evaluation.Difference],
+  title: str,
+) -> str:
   """Returns the table that ends an evaluation."""
-  lines = [title, f'{"length":>8}{"perplexity":>14}{"standard error":>18}']
-  lines += [
-    f'{length:>8,}{value.perplexity:>14,.2f}{value.standard_error:>18,.2f}'
-    for length, value in perplexities.items()
-  ]
+  heads = ('length', 'perplexity', 'standard error', 'to the shortest')
+  lines = [title, '{:>8}{:>14}{:>18}{:>22}'.format(*heads)]
+  for length, value in perplexities.items():
+    line = (
+      f'{length:>8,}{value.perplexity:>14,.2f}{value.standard_error:>18,.2f}'
+    )
+    if length in differences:
+      line += f'{percent(differences[length]):>22}'
+    lines.append(line)
   return '\n'.join(lines)
+
+
+def percent(difference: evaluation.Difference) -> str:
+  """Returns by how much the perplexity is higher, with its standard error."""
+  with np.errstate(over='ignore'):
+    ratio = np.exp(difference.loss)
+  error = ratio * difference.standard_error
+  return f'{100 * (ratio - 1):+,.2f} ± {100 * error:,.2f}%'
+
+
+def columns(difference: evaluation.Difference | None) -> tuple:
+  """Returns what stands under `DIFFERENCE`."""
+  return dataclasses.astuple(difference) if difference else (None, None)
 
 
 def picture(

@@ -226,19 +226,21 @@ def evaluate(
     batch_tokens,
   )
   perplexities = {n: evaluation.perplexity(x) for n, x in losses.items()}
+  differences = evaluation.differences(losses)
   title = config_lib.title(experiment)
   results = report.contents(
     experiment,
     evaluated,
     perplexities,
+    differences,
     num_sequences,
     trained.step,
     optimization.num_parameters(trained.params),
   )
 
   def write():
-    print(report.table(perplexities, title))
-    report.save(results, perplexities, title, folder)
+    print(report.table(perplexities, differences, title))
+    report.save(results, perplexities, differences, title, folder)
     print(f'plot: {os.path.join(folder, report.NAME)}.png')
 
   devices.from_main(write)
@@ -257,6 +259,7 @@ def diverged(
   return report.contents(
     experiment,
     experiment,
+    {},
     {},
     0,
     int(devices.fetch(error.state.diverged_at)),

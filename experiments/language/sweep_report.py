@@ -107,7 +107,7 @@ def write(name: str, folder: str) -> None:
   print(text, end='')
   path = os.path.join(folder, NAME)
   files.write_atomically(path + '.md', text)
-  files.write_atomically(path + '.csv', _csv(results, curves))
+  files.write_atomically(path + '.csv', _csv(name, results, curves))
   trained = presets.experiment(
     presets.PRESETS[name], next(iter(results)), 0
   ).sequence_length
@@ -129,9 +129,24 @@ def _mean(
   The standard errors are averaged too: all seeds are tested on the same
   strings, so more seeds do not make them smaller.
   """
-  curves = [results['perplexity'] for results in _good(by_seed)]
+  return _mean_of(by_seed, 'perplexity', evaluation.Perplexity)
+
+
+def _differences(name: str, by_seed) -> dict[int, evaluation.Difference]:
+  """Returns the means over seeds, as `_mean`, where all have differences.
+
+  They are from the preset's shortest length.
+  """
+  shortest = min(presets.PRESETS[name].lengths)
+  if any(min(r['perplexity']) != shortest for r in _good(by_seed)):
+    return {}
+  return _mean_of(by_seed, 'difference', evaluation.Difference)
+
+
+def _mean_of(by_seed, key, kind):
+  curves = [results[key] for results in _good(by_seed)]
   return {
-    length: evaluation.Perplexity(
+    length: kind(
       *np.mean([dataclasses.astuple(c[length]) for c in curves], 0).tolist()
     )
     for length in (curves[0] if curves else ())
@@ -154,6 +169,12 @@ def _table(name, results, curves) -> str:
   rows = []
   for model, curve in curves.items():
     rows.append([model, *(cell(model, curve, n) for n in preset.lengths)])
+    if differences := _differences(name, results[model]):
+      texts = (
+        report.percent(differences[n]) if n in differences else ''
+        for n in preset.lengths
+      )
+      rows.append(['- difference', *texts])
     if name == 'table3':
       published = (paper.TABLE_3[model, n] for n in preset.lengths)
       rows.append(['- paper', *(f'{value:,.2f}' for value in published)])
@@ -170,6 +191,12 @@ def _notes(name: str, results: Results) -> str:
     ' which end in the same tokens for all seeds, models and lengths:'
     ' differences are surer than that.'
   ]
+  if any(_differences(name, by_seed) for by_seed in results.values()):
+    lines[0] += (
+      ' Difference: by how much the perplexity is higher than after'
+      f' {min(preset.lengths):,} tokens of context, over the same tokens, ±'
+      ' standard error of that.'
+    )
   if name == 'table3':
     lines[0] += ' Paper: Chi et al. (2023), on OpenWebText2.'
   if any(len(_good(by_seed)) < len(by_seed) for by_seed in results.values()):
@@ -221,7 +248,7 @@ def _listed(seeds) -> str:
   return ', '.join(map(str, sorted(seeds)))
 
 
-def _csv(results: Results, curves) -> str:
+def _csv(name: str, results: Results, curves) -> str:
   rows = [
     (
       'model',
@@ -231,9 +258,11 @@ def _csv(results: Results, curves) -> str:
       'standard_error',
       'least_of_seeds',
       'greatest_of_seeds',
+      *report.DIFFERENCE,
     )
   ]
   for model, curve in curves.items():
+    differences = _differences(name, results[model])
     for length, value in curve.items():
       by_seed = [
         r['perplexity'][length].perplexity for r in _good(results[model])
@@ -247,6 +276,7 @@ def _csv(results: Results, curves) -> str:
           value.standard_error,
           min(by_seed),
           max(by_seed),
+          *report.columns(differences.get(length)),
         )
       )
   return tables.comma_separated(rows)

@@ -9,7 +9,7 @@ import pytest
 
 from experiments.analysis import receptive_field
 from experiments.engine import estimates, metrics
-from experiments.language import run
+from experiments.language import evaluation, report, run
 from tests.experiments.language import texts
 from tests.launch import commands
 
@@ -99,10 +99,13 @@ def test_what_an_evaluation_leaves(trained, evaluated):
   assert list(result['perplexity']) == ['5', '20']
   assert result['step'] == 40 and result['num_sequences'] == 30
   rows = [line.split() for line in evaluated.splitlines()[2:4]]
-  for length, perplexity, error in rows:
+  for length, perplexity, error, *_ in rows:
     value = result['perplexity'][length]
     assert float(perplexity) == round(value['perplexity'], 2)
     assert float(error) == round(value['standard_error'], 2)
+  # Of the longer one alone, how it differs.
+  difference = evaluation.Difference(**result['difference']['20'])
+  assert [row[3:] for row in rows] == [[], report.percent(difference).split()]
   assert len((trained / 'perplexity.csv').read_text().splitlines()) == 3
   assert (trained / 'perplexity.png').read_bytes().startswith(b'\x89PNG')
 

@@ -106,6 +106,26 @@ def test_perplexity_of_three_losses_by_hand():
   np.testing.assert_allclose(found.standard_error, error)
 
 
+def test_differences_are_of_pairs():
+  """Of means as far apart as two standard errors, each pair by the same."""
+  losses = np.random.default_rng(0).gamma(2.0, 1.5, 100)
+  found = evaluation.differences({16: losses + 0.25, 4: losses, 8: -losses})
+  assert found.keys() == {8, 16}
+  np.testing.assert_allclose(found[16].loss, 0.25)
+  np.testing.assert_allclose(found[16].standard_error, 0.0, atol=1e-9)
+  np.testing.assert_allclose(found[8].loss, -2 * losses.mean())
+  error = 2 * evaluation.perplexity(losses).standard_error
+  error /= evaluation.perplexity(losses).perplexity
+  np.testing.assert_allclose(found[8].standard_error, error)
+
+
+def test_a_difference_of_exploding_losses_is_infinite():
+  for first in ([1, np.inf], [1, np.nan]):
+    for last in (first, [1, 2]):
+      found = evaluation.differences({4: np.array(first), 8: np.array(last)})
+      assert dataclasses.astuple(found[8]) == (np.inf, np.inf)
+
+
 def test_an_exploding_loss_is_infinite_not_an_error():
   for losses in ([1e4, 2e4], [800, 800], [1, np.inf], [1, np.nan]):
     found = evaluation.perplexity(np.array(losses))

@@ -27,7 +27,9 @@ from tests.experiments.language import texts
 _TABLE_3 = presets.PRESETS['table3']
 
 
-def _save(folder, model, seed, value, diverged=False, **fields):
+def _save(
+  folder, model, seed, value, diverged=False, difference=None, **fields
+):
   fields = {'vocab_size': 50257, 'fingerprint': 'one'} | fields
   experiment = presets.experiment(_TABLE_3, model, seed, **fields)
   perplexities = {
@@ -42,6 +44,10 @@ def _save(folder, model, seed, value, diverged=False, **fields):
       experiment,
       experiment,
       perplexities,
+      {
+        length: evaluation.Difference(difference, 0.01)
+        for length in (() if difference is None else _TABLE_3.lengths[1:])
+      },
       1000,
       40_000,
       81_000_000,
@@ -84,7 +90,10 @@ def test_table_3_has_the_paper_s_sizes(model):
 
 def test_report(tmp_path, capsys):
   for seed, value in enumerate((10.0, 20.0, 60.0)):
-    _save(tmp_path, 'alibi', seed, value)
+    _save(tmp_path, 'alibi', seed, value, difference=math.log(value / 10))
+  # Results that know of no differences have none in the report.
+  _save(tmp_path, 'kerple', 0, 5.0, difference=1.0)
+  _save(tmp_path, 'kerple', 1, 5.0)
   _save(tmp_path, 't5', 0, 5.0, batch_size=16, accumulation_steps=2)
   _save(tmp_path, 't5', 2, 0.0, diverged=True, batch_size=16)
   _save(tmp_path, 'regular_gpt_32_6', 0, 0.0, diverged=True)
@@ -99,10 +108,14 @@ def test_report(tmp_path, capsys):
   assert rows[0] == ['model', '512', '1,024', '2,048', '4,096', '8,192']
   at = {row[0]: i for i, row in enumerate(rows)}
   assert rows[at['alibi']][1] == '542.00 ± 0.50'  # The mean over seeds.
-  assert rows[at['alibi'] + 1][:2] == ['- paper', '24.53']
+  # 1, 2 and 6 times, by the mean of the logarithms: 12^(1/3).
+  assert rows[at['alibi'] + 1][:2] == ['- difference', '']
+  assert rows[at['alibi'] + 1][2:] == ['+128.94 ± 2.29%'] * 4
+  assert rows[at['alibi'] + 2][:2] == ['- paper', '24.53']
+  assert rows[at['kerple'] + 1][0] == '- paper'
   assert rows[at['t5']][1] == '517.00 ± 0.50 †'
   assert rows[at['regular_gpt_32_6']][1] == 'diverged'
-  assert rows[at['kerple']][1:] == ['missing'] * 5
+  assert rows[at['regular_gpt_256_6']][1:] == ['missing'] * 5
   assert rows[at['regular_gpt_64_6'] + 1][-1] == '1,175.91'
   joined = ' '.join(text.split())
   alibi = joined.split('- alibi:')[1].split(' - ')[0]
@@ -118,9 +131,12 @@ def test_report(tmp_path, capsys):
   assert '† Without the seeds that diverged' in text
   assert (tmp_path / 'report.png').read_bytes().startswith(b'\x89PNG')
   lines = (tmp_path / 'report.csv').read_text().splitlines()
-  assert len(lines) == 11
-  assert 't5,512,1,517.0,0.5,517.0,517.0' in lines
-  assert 'alibi,512,3,542.0,0.5,522.0,572.0' in lines
+  assert len(lines) == 16
+  assert 't5,512,1,517.0,0.5,517.0,517.0,,' in lines
+  assert 'alibi,512,3,542.0,0.5,522.0,572.0,,' in lines
+  (line,) = (x for x in lines if x.startswith('alibi,8192,'))
+  *_, difference, error = map(float, line.split(',')[1:])
+  assert difference == pytest.approx(math.log(12) / 3) and error == 0.01
 
 
 def test_a_report_of_nothing_but_diverged_models(tmp_path, capsys):
@@ -130,10 +146,23 @@ def test_a_report_of_nothing_but_diverged_models(tmp_path, capsys):
 
 
 def test_results_are_read_as_written(tmp_path):
-  path = _save(tmp_path, 'alibi', 1, 3.5)
+  path = _save(tmp_path, 'alibi', 1, 3.5, difference=0.25)
   found = report.load_json(str(path))['perplexity']
   assert found[512] == evaluation.Perplexity(515.5, 0.5, 3.0)
   assert list(found) == list(_TABLE_3.lengths)
+  found = report.load_json(str(path))['difference']
+  assert found[1024] == evaluation.Difference(0.25, 0.01)
+  assert list(found) == list(_TABLE_3.lengths[1:])
+
+
+def test_results_without_differences_are_read(tmp_path):
+  """As those were that were measured before there were any."""
+  path = _save(tmp_path, 'alibi', 1, 3.5)
+  contents = json.loads(path.read_text())
+  del contents['difference']
+  path.write_text(json.dumps(contents))
+  sweep_report.write('table3', str(tmp_path))
+  assert '- difference' not in (tmp_path / 'report.md').read_text()
 
 
 def _change(keys, value):
@@ -161,6 +190,10 @@ def _change(keys, value):
     _change(['perplexity', '512', 'perplexity'], 0.5),
     _change(['perplexity', '512', 'standard_error'], -1.0),
     _change(['perplexity', '512'], {'loss': 1.0}),
+    _change(['difference', '1024', 'loss'], math.nan),
+    _change(['difference', '1024', 'standard_error'], -1.0),
+    _change(['difference', '512'], {'loss': 1.0, 'standard_error': 1.0}),
+    _change(['difference', '500'], {'loss': 1.0, 'standard_error': 1.0}),
     _change(['step'], '1000'),
     _change(['num_sequences'], None),
     _change(['num_parameters'], -1),
@@ -176,7 +209,7 @@ def _change(keys, value):
   ],
 )
 def test_damaged_results_are_refused(damage, tmp_path):
-  path = _save(tmp_path, 'alibi', 0, 1.0)
+  path = _save(tmp_path, 'alibi', 0, 1.0, difference=0.5)
   path.write_text(damage(path.read_text()))
   with pytest.raises(ValueError, match='seed_0'):
     sweep_report.write('table3', str(tmp_path))
