@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
+import json
 from typing import Any
 
 import chex
@@ -78,6 +79,7 @@ _BASELINE_PARAMS: Mapping[str, Mapping[str, Any]] = {
   'ndstack_rnn': {'hidden_size': 256, 'stack_symbols': 2, 'stack_states': 2},
   'tape_rnn': {'hidden_size': 256, 'memory_cell_size': 8},
 }
+_OF_REGULAR_GPT = 'is an option of regular_gpt only.'
 _STACKS = ('stack_rnn', 'stack_lstm', 'ndstack_rnn')
 
 
@@ -104,7 +106,7 @@ def make_baseline(
   check_defaults(
     experiment,
     ('precision', 'max_extra_levels', 'contraction_weight', 'node_weight'),
-    'is an option of regular_gpt only.',
+    _OF_REGULAR_GPT,
   )
   params = dict(_BASELINE_PARAMS.get(name, {}))
   if name.startswith('transformer'):
@@ -211,6 +213,30 @@ def check_params(
     kinds.keys() - flags.keys() - set(_NOT_PARAMS),
   )
   parameters.check('architecture_params', experiment.architecture_params, kinds)
+
+
+def check_sizes(experiment: config_lib.Experiment) -> None:
+  """Refuses sizes that a baseline of ours does not read.
+
+  The cells of a sweep may share them, where other models read them.
+
+  Raises:
+    ValueError: If one is given.
+  """
+  name = experiment.architecture
+  if experiment.model_module or name not in baselines.BUILDERS:
+    return
+  check_defaults(
+    experiment, ('chunk_size', 'thickness', 'preset'), _OF_REGULAR_GPT
+  )
+  if name in _BASELINE_PARAMS:
+    params = json.dumps(dict(_BASELINE_PARAMS[name]))
+    check_defaults(
+      experiment,
+      ('embedding_dim', 'num_heads'),
+      f'is not for {name}; its sizes are architecture_params, by default'
+      f' {params}.',
+    )
 
 
 def check_defaults(

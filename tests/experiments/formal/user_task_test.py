@@ -26,6 +26,7 @@ from experiments.formal import (
 from tests.experiments.formal import tiny
 
 _MODULE = 'tests.experiments.formal.user_task'
+_SIZES = ('chunk_size', 'embedding_dim', 'num_heads')  # An RNN has others.
 _TINY = dataclasses.replace(
   tiny.TINY, task_module=_MODULE, task='FirstSymbol', checkpoint_every=3
 )
@@ -36,7 +37,10 @@ _TINY = dataclasses.replace(
   [('FirstSymbol', 'regular_gpt'), ('Repeat', 'rnn')],
 )
 def test_a_benchmark_task_trains_unchanged(task, architecture, tmp_path):
-  experiment = dataclasses.replace(_TINY, task=task, architecture=architecture)
+  experiment = dataclasses.replace(_TINY, task=task)
+  if architecture == 'rnn':
+    defaults = {name: getattr(config.Experiment, name) for name in _SIZES}
+    experiment = experiment.replaced(architecture='rnn', **defaults)
   for name in ('first', 'second'):
     run.train_and_evaluate(experiment, str(tmp_path / name))
     np.random.seed(123)  # The task draws from it; we must not care.
@@ -174,6 +178,44 @@ def test_describe_lists_every_task_and_shows_one():
     assert eval(expression) % 5 == int(answer)
   assert 'Chance level, a uniform guess: 0.2000' in page
   assert 'Which symbol came first?' in describe.describe(_TINY)
+
+
+@pytest.mark.parametrize(
+  ('ends', 'target', 'expected'),
+  [
+    (
+      {'accepting': ['q1']},
+      'membership',
+      ['answer 0, FALSE, in states: q0', 'answer 1, TRUE, in states: q1'],
+    ),
+    (
+      {'outputs': {'q0': 'low', 'q1': 'high'}},
+      'membership',
+      ['answer 0, high, in states: q1', 'answer 1, low, in states: q0'],
+    ),
+    (
+      {'accepting': []},
+      'state',
+      ['answer 0, in states: q0', 'answer 1, in states: q1'],
+    ),
+  ],
+)
+def test_describe_says_what_an_automaton_is(ends, target, expected):
+  automaton = {
+    'alphabet': ['a', 'b'],
+    'states': ['q0', 'q1'],
+    'start': 'q0',
+    'transitions': {q: {'a': 'q1', 'b': 'q0'} for q in ('q0', 'q1')},
+    **ends,
+  }
+  page = describe.describe(
+    config.Experiment(automaton=automaton, target=target)
+  )
+  lines = page.splitlines()
+  start = lines.index('2 symbols: a b')
+  assert lines[start + 1] == '2 states, of which q0 is the start'
+  assert lines[start + 2 : start + 4] == expected
+  assert 'Examples' not in page
 
 
 def test_a_symbol_without_a_name_is_a_number():
