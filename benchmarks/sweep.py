@@ -7,7 +7,7 @@ import dataclasses
 import tempfile
 import time
 
-from absl import flags, logging
+from absl import flags
 import jax
 
 from benchmarks import timing
@@ -47,7 +47,6 @@ def _experiment(steps):
 
 def main():
   """Prints the tables."""
-  logging.set_verbosity(logging.ERROR)  # Checkpoints have much to say.
   runs = [(3e-4, seed, seed) for seed in range(_RUNS.value)]
   short = _experiment(_STEPS.value)
   together = _seconds(short, runs)

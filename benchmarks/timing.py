@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 import time
 from typing import Any
 
-from absl import app
+from absl import app, logging
 import jax
 import jax.numpy as jnp
 
-from experiments.engine import devices, tables
+from experiments.engine import devices, progress, tables
 from experiments.formal import builders, config, data, training
 
 
@@ -18,6 +18,8 @@ def run(main: Callable[[], None]) -> None:
   def run_main(argv):
     if len(argv) > 1:
       raise app.UsageError('Unexpected arguments.')
+    # JAX names devices that it lacks, and checkpoints have much to say.
+    logging.set_verbosity(logging.ERROR)
     main()
 
   app.run(run_main)
@@ -49,9 +51,10 @@ def compiled(function: Callable[..., Any], *args) -> tuple[Any, float]:
   One that is jitted already keeps its options.
   """
   jitted = function if hasattr(function, 'lower') else jax.jit(function)
-  start = time.perf_counter()
-  program = jitted.lower(*args).compile()
-  return program, time.perf_counter() - start
+  with progress.timed('Compiling'):
+    start = time.perf_counter()
+    program = jitted.lower(*args).compile()
+    return program, time.perf_counter() - start
 
 
 def interleaved(
@@ -68,14 +71,16 @@ def interleaved(
     calls: Calls in a turn.
   """
   times = [[] for _ in programs]
-  for turn in range(rounds + 1):
-    for program, samples in zip(programs, times, strict=True):
-      start = time.perf_counter()
-      for _ in range(calls):
-        result = program()
-      jax.block_until_ready(result)
-      if turn:
-        samples.append((time.perf_counter() - start) / calls)
+  with progress.bar(rounds + 1, 0, 'Timing', 'round') as bar:
+    for turn in range(rounds + 1):
+      for program, samples in zip(programs, times, strict=True):
+        start = time.perf_counter()
+        for _ in range(calls):
+          result = program()
+        jax.block_until_ready(result)
+        if turn:
+          samples.append((time.perf_counter() - start) / calls)
+      bar.update()
   return [sorted(samples)[len(samples) // 2] for samples in times]
 
 

@@ -8,7 +8,7 @@ import functools
 import tempfile
 import time
 
-from absl import flags, logging
+from absl import flags
 import jax
 
 from benchmarks import products, timing
@@ -87,7 +87,6 @@ def _logging_cost():
 
 def main():
   """Prints the tables."""
-  logging.set_verbosity(logging.ERROR)  # Checkpoints have much to say.
   with tempfile.TemporaryDirectory() as cache:
     jax.config.update('jax_compilation_cache_dir', cache)
     _step_cost()

@@ -139,6 +139,8 @@ def define_experiment(
         help_text,
         serializer=_JsonSerializer(),
       )
+      if is_automaton or field.metadata.get('is_strings'):
+        flags.FLAGS[field.name].default_as_str = None
       if is_automaton:
         flags.DEFINE_boolean(
           'minimize', False, 'Whether to merge alike states of --automaton.'
@@ -306,7 +308,7 @@ def _parse(argv: Sequence[str]) -> list[str]:
   except SystemExit:  # Of --help, which absl ends as if it had failed.
     sys.exit(0)
   except flags.Error as error:
-    _fail(f'Error: {error} (--help shows all flags.)')
+    _fail(f'Error: {error} (--help shows the flags.)')
 
 
 def run(main: Callable[[], None]) -> None:

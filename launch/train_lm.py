@@ -36,7 +36,7 @@ def main() -> None:
   )
   given = (name for name in config.FLAGS if flags.FLAGS[name].present)
   config.check_fields(experiment.architecture, given)
-  run.train(experiment, _WORKDIR.value, _TIME_BUDGET_S.value)
+  run.train_and_report(experiment, _WORKDIR.value, _TIME_BUDGET_S.value)
 
 
 if __name__ == '__main__':

@@ -81,7 +81,7 @@ _WORK = {
   'sweep': ('experiments.sweeps.sweep.sweep', _make_cells),
   'sweep_lm': ('experiments.language.sweep.sweep', _look_up_models),
   'train': ('experiments.formal.run.train_and_evaluate', _make),
-  'train_lm': ('experiments.language.run.train', None),
+  'train_lm': ('experiments.language.run.train_and_report', None),
 }
 
 

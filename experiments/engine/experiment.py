@@ -79,7 +79,7 @@ class BaseExperiment:
     if self.warmup_steps > self.training_steps:
       raise ValueError(
         f'warmup_steps ({self.warmup_steps}) must not exceed training_steps'
-        f' ({self.training_steps}).'
+        f' ({self.training_steps}); give fewer, with --warmup_steps.'
       )
 
   @property

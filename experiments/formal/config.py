@@ -20,7 +20,9 @@ class Experiment(experiment_lib.BaseExperiment):
     {'data_dir': 'a language model, for launch.evaluate_lm and launch.sample'}
   )
 
-  task: str = options.option('parity_check', 'Language to learn.')
+  task: str = options.option(
+    'parity_check', 'Language, where nothing else brings one.'
+  )
   task_params: dict = options.option(
     {}, 'JSON: arguments of the task, as {"probability": 0.3}.'
   )
@@ -29,9 +31,7 @@ class Experiment(experiment_lib.BaseExperiment):
     "Module of a user's own task, as my_package.my_task; --task then names its"
     ' class, which may be left out where there is only one.',
   )
-  regex: str = options.option(
-    '', "Regular expression to learn, in place of --task, as '(01)*'."
-  )
+  regex: str = options.option('', "Language, as a regular expression, '(01)*'.")
   alphabet: str = options.option(
     '01',
     'Symbols of --regex, one character each; or a JSON list, as'
@@ -39,17 +39,17 @@ class Experiment(experiment_lib.BaseExperiment):
   )
   automaton: dict = options.option(
     {},
-    "Automaton to learn, in place of --task: a file, OpenFst's .att, AALpy's or"
-    " LearnLib's .dot, JFLAP's .jff, or .json: "
+    "Language, as an automaton: a file, OpenFst's .att, AALpy's or LearnLib's"
+    " .dot, JFLAP's .jff, or .json: "
     '{"alphabet": [...], "states": [...], "start": ..., "accepting": [...] or'
     ' "outputs": {state: answer}, "transitions": {state: {symbol: state}}}.',
     is_automaton=True,
   )
   strings: dict = options.option(
     {},
-    "Labelled strings to train on: a file, MLRegTest's, Abbadingo's, or FLaRe's"
-    ' main.tok. In place of --task; or beside --regex or --automaton, on which'
-    ' the model is then tested at any length.',
+    "Language, as labelled strings to train on: a file, MLRegTest's,"
+    " Abbadingo's, or FLaRe's main.tok. With --regex or --automaton beside it,"
+    ' the model is tested on those, at any length.',
     is_strings=True,
   )
   test_strings: dict = options.option(

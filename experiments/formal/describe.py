@@ -1,5 +1,6 @@
 """A page about a task: what it asks, some of its strings, its balance."""
 
+from collections.abc import Sequence
 import inspect
 import itertools
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 from experiments.formal import blame, builders, data, registries, strings
 from experiments.formal import config as config_lib
 from tasks import task as task_lib
+from tasks.regular import automaton_task
 from tasks.strings import strings_task
 
 _NUM_EXAMPLES = 5
@@ -17,6 +19,7 @@ _LENGTHS = (1, 10, 40, 100)
 _EXAMPLE_LENGTH = 10  # One of them, where it is not too short.
 _NUM_COUNTED = 2048
 _NAMES_WIDTH = 27  # In the list, in characters.
+_MAX_LISTED = 20  # Symbols, states, answers.
 
 
 def page(**fields: Any) -> str:
@@ -73,6 +76,8 @@ def describe(experiment: config_lib.Experiment) -> str:
   task = builders.make_task(experiment)
   strings.check(experiment, task)
   page = [_docstring(task)]
+  if isinstance(task, automaton_task.AutomatonTask):
+    page += _about_automaton(experiment, task)
   if isinstance(task, strings_task.StringsTask):
     return '\n'.join([*page, *_about_strings(task)])
   shortest = experiment.min_range_test_length
@@ -107,10 +112,50 @@ def describe(experiment: config_lib.Experiment) -> str:
   return '\n'.join(lines)
 
 
+def _about_automaton(
+  experiment: config_lib.Experiment, task: automaton_task.AutomatonTask
+) -> list[str]:
+  """Returns lines about an automaton: its symbols, states and answers."""
+  automaton = task.automaton
+  # Those of a regular expression have no names.
+  states = experiment.automaton.get('states') or [
+    str(q) for q in range(len(automaton.outputs))
+  ]
+  lines = [
+    '',
+    f'{len(automaton.alphabet)} symbols: {_listed(automaton.alphabet)}',
+    f'{len(states)} states, of which {states[automaton.start]} is the start',
+  ]
+  answers = task.machine.outputs
+  _, labels = strings.symbols_and_labels(experiment, task)
+  for answer in range(min(task.output_size, _MAX_LISTED)):
+    of_answer = [states[q] for q in np.flatnonzero(answers == answer)]
+    # That of a state is its number.
+    name = '' if labels[answer] == str(answer) else f', {labels[answer]}'
+    lines.append(
+      f'answer {answer}{name}: in {_listed(of_answer) or "no state"}'
+    )
+  if task.output_size > _MAX_LISTED:
+    lines.append(f'... {task.output_size} answers')
+  return lines
+
+
+def _listed(names: Sequence[str]) -> str:
+  """Returns names with spaces between them, of many the first."""
+  some = ' '.join(names[:_MAX_LISTED])
+  return some if len(names) <= _MAX_LISTED else f'{some} ... ({len(names)})'
+
+
 def _about_strings(task: strings_task.StringsTask) -> list[str]:
   """Returns lines about the strings of a file."""
   total = sum(len(group.answers) for group in task.groups.values())
-  lines = ['', f'Of {total:,} strings:']
+  lines = [
+    '',
+    f'{len(task.alphabet)} symbols: {_listed(task.alphabet)}',
+    f'{len(task.labels)} labels: {_listed(task.labels)}',
+    '',
+    f'Of {total:,} strings:',
+  ]
   for group in itertools.islice(task.groups.values(), _NUM_EXAMPLES):
     label = task.labels[group.answers[0]]
     lines.append(f'  {_string(task, group.tokens[0])} -> {label}')
@@ -133,9 +178,9 @@ def _about_strings(task: strings_task.StringsTask) -> list[str]:
 
 
 def _docstring(task: task_lib.GeneralizationTask) -> str:
-  # The class's own, not its base's.
-  docstring = type(task).__doc__
-  return inspect.cleandoc(docstring) if docstring else type(task).__name__
+  # The class's own, not its base's; not what it says to programmers.
+  docstring = inspect.cleandoc(type(task).__doc__ or '')
+  return docstring.partition('\n\nAttributes:')[0] or type(task).__name__
 
 
 def _string(task: task_lib.GeneralizationTask, tokens: np.ndarray) -> str:

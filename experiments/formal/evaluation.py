@@ -24,11 +24,36 @@ class Test(NamedTuple):
   Attributes:
     accuracy: Float [R, lengths]; column i is length i + 1, NaN where it is not
       tested.
+    answers: See `range_evaluation.Found`; None of pairs, which have different
+      answers.
     files: Of a file of strings, what `summarize` says of each run.
   """
 
   accuracy: np.ndarray
+  answers: np.ndarray | None = None
   files: list[dict[str, Any]] | None = None
+
+
+def best_constant(test: Test, training_length: int) -> float | None:
+  """Returns the score of the best model that always gives one answer.
+
+  Args:
+    test: Of whose answers it is.
+    training_length: The score is the mean beyond it; where nothing longer is
+      tested, over all lengths. That of a file is over its strings.
+  """
+  if test.answers is None:
+    return None
+  if test.files:
+    found = test.files[0]
+    of_labels = [label['strings'] for label in found['by_label'].values()]
+    return max(of_labels) / found['strings']
+  scores = [
+    range_evaluation.score(shares, training_length) for shares in test.answers
+  ]
+  if None in scores:
+    scores = [range_evaluation.mean(shares) for shares in test.answers]
+  return max(scores)
 
 
 def names(experiment: config_lib.Experiment) -> list[str]:
@@ -68,7 +93,9 @@ def evaluate(
   files = strings_lib.load_tests(experiment, task)
   tests = {}
   if not experiment.has_strings_alone:
-    tests[''] = Test(range_evaluation.evaluate(experiment, task, model, params))
+    tests[''] = Test(
+      *range_evaluation.evaluate(experiment, task, model, params)
+    )
   if experiment.adversarial:
     tests[adversarial.NAME] = Test(
       adversarial.evaluate(experiment, task, model, params)
@@ -92,8 +119,12 @@ def _of_file(path, groups: strings_task.Groups, labels, is_right) -> Test:
   right_RxN = np.concatenate(found, axis=-1)
   lengths_N = np.repeat(list(groups), [len(g.answers) for g in groups.values()])
   answers_N = np.concatenate([group.answers for group in groups.values()])
+  is_answer_KxN = answers_N == np.arange(len(labels))[:, None]
   return Test(
-    string_evaluation.by_length(right_RxN, lengths_N, max(groups)),
+    *(
+      string_evaluation.by_length(x, lengths_N, max(groups))
+      for x in (right_RxN, is_answer_KxN)
+    ),
     [
       {'file': path, **summarize(right_N, lengths_N, answers_N, labels)}
       for right_N in right_RxN

@@ -100,7 +100,8 @@ def evaluate(
               f'the test of strings of {length:,} symbols',
               jax.jit(test).lower(*arguments),
             )
-        accuracies.append(devices.fetch(call(*arguments))[0])
+        accuracy_R, _ = devices.fetch(call(*arguments))
+        accuracies.append(accuracy_R[0])
         bar.update()
     yield length, float(np.mean(accuracies))
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
+import json
 from typing import Any
 
 import chex
@@ -103,7 +104,15 @@ def make_baseline(
   """
   check_defaults(
     experiment,
-    ('precision', 'max_extra_levels', 'contraction_weight', 'node_weight'),
+    (
+      'chunk_size',
+      'thickness',
+      'precision',
+      'preset',
+      'max_extra_levels',
+      'contraction_weight',
+      'node_weight',
+    ),
     'is an option of regular_gpt only.',
   )
   params = dict(_BASELINE_PARAMS.get(name, {}))
@@ -211,6 +220,25 @@ def check_params(
     kinds.keys() - flags.keys() - set(_NOT_PARAMS),
   )
   parameters.check('architecture_params', experiment.architecture_params, kinds)
+
+
+def check_sizes(experiment: config_lib.Experiment) -> None:
+  """Refuses sizes that a model does not read, for all its are of other kinds.
+
+  The cells of a sweep may share them, where other models read them.
+
+  Raises:
+    ValueError: If one is given.
+  """
+  name = experiment.architecture
+  if not experiment.model_module and name in _BASELINE_PARAMS:
+    params = json.dumps(dict(_BASELINE_PARAMS[name]))
+    check_defaults(
+      experiment,
+      ('embedding_dim', 'num_heads'),
+      f'is not for {name}; its sizes are architecture_params, by default'
+      f' {params}.',
+    )
 
 
 def check_defaults(

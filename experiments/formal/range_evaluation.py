@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import chex
 import jax
@@ -21,22 +21,33 @@ TEST_SEED = 0x7E57
 _IN_FLIGHT = 8
 
 
+class Found(NamedTuple):
+  """What was found at each length; column i is length i + 1.
+
+  Attributes:
+    accuracy: Of R runs, float [R, lengths]; NaN where it is not tested.
+    answers: Share of each of K answers among the right ones, which is the
+      accuracy of a model that always gives it; float [K, lengths], NaN
+      likewise.
+  """
+
+  accuracy: np.ndarray
+  answers: np.ndarray
+
+
 def evaluate(
   experiment: config_lib.Experiment,
   task: task_lib.GeneralizationTask,
   model: models.Model,
   params: chex.ArrayTree,
-) -> np.ndarray:
-  """Returns the accuracy of every run at every length, float [R, lengths].
+) -> Found:
+  """Returns the accuracy of every run at every length.
 
   Args:
     experiment: Says the lengths and the number of strings of each.
     task: What to test on.
     model: What to test.
     params: Its parameters, [R, ...].
-
-  Returns:
-    Column i is length i + 1; NaN where that is not tested.
   """
   num_runs = jax.tree.leaves(params)[0].shape[0]
   # That of training, on which the parameters lie.
@@ -90,13 +101,13 @@ def evaluate(
       width,
       buckets.shortest_in(width, widths),
     ),
-    out_shardings=by_run,
+    out_shardings=(by_run, devices.sharding(mesh)),
   )
 
-  def accuracies_of(params, bar):
-    """Returns an array [runs of the turn, lengths]."""
+  def found_of(params, bar):
+    """Returns arrays [runs of the turn, lengths] and [K, lengths]."""
     shared = share(params) if shares else None
-    accuracies = []
+    found = []
     stream = source.stream(
       [TEST_SEED], ((length, length) for length in lengths)
     )
@@ -111,27 +122,32 @@ def evaluate(
           np.int32(length),
           host_data,
         )
-      accuracies.append(
+      found.append(
         accuracy_programs(width, params, shared, np.int32(length), host_data)
       )
       # The device always has some work waiting, and the bar tells the truth.
-      if len(accuracies) >= _IN_FLIGHT:
-        accuracies[-_IN_FLIGHT].block_until_ready()
+      if len(found) >= _IN_FLIGHT:
+        jax.block_until_ready(found[-_IN_FLIGHT])
         bar.update()
-    accuracies = np.stack(devices.fetch(accuracies), axis=-1)
+    found = devices.fetch(found)
     bar.update(min(len(lengths), _IN_FLIGHT - 1))
-    return accuracies
+    return [np.stack(x, axis=-1) for x in zip(*found, strict=True)]
 
   with progress.bar(num_turns * len(lengths), 0, 'Evaluate', 'length') as bar:
-    by_turn = [
-      accuracies_of(of_turn(params, turn), bar).reshape(
-        num_devices, -1, len(lengths)
-      )
-      for turn in range(num_turns)
-    ]
-  accuracies = np.stack(by_turn, axis=1).reshape(num_runs, -1)
-  untested = np.full((num_runs, lengths[0] - 1), np.nan)
-  return np.concatenate([untested, accuracies], axis=1)
+    by_turn, answers = zip(
+      *(found_of(of_turn(params, turn), bar) for turn in range(num_turns)),
+      strict=True,
+    )
+  accuracies = np.stack(
+    [x.reshape(num_devices, -1, len(lengths)) for x in by_turn], axis=1
+  )
+  # All turns are tested on the same strings.
+  return Found(
+    *(
+      np.pad(x, ((0, 0), (lengths[0] - 1, 0)), constant_values=np.nan)
+      for x in (accuracies.reshape(num_runs, -1), answers[0])
+    )
+  )
 
 
 def make_test(
@@ -141,7 +157,7 @@ def make_test(
   mesh: jax.sharding.Mesh,
   width: int,
   min_length: int = 1,
-) -> Callable[..., jax.Array]:
+) -> Callable[..., tuple[jax.Array, jax.Array]]:
   """Returns the test of a bucket.
 
   Args:
@@ -153,11 +169,12 @@ def make_test(
     min_length: No string of the bucket is shorter.
 
   Returns:
-    f(params, shared, length, host data, seed=TEST_SEED) -> accuracies [R], with
-    parameters and what they share [R, ...].
+    f(params, shared, length, host data, seed=TEST_SEED) -> accuracies [R] and
+    shares of the right answers [K], with parameters and what they share
+    [R, ...].
   """
 
-  def accuracy_of(params, shared, length, host_data, seed=TEST_SEED):
+  def found_of(params, shared, length, host_data, seed=TEST_SEED):
     rng = jax.random.fold_in(jax.random.key(seed), length)
     batch = devices.divided(mesh, source.batch(rng, host_data, width))
 
@@ -179,9 +196,12 @@ def make_test(
 
     num_runs = len(jax.tree.leaves(params)[0])
     of_runs = training.map_over_runs(of_run, (0, 0), 0, num_runs)
-    return of_runs(params, shared)
+    _, target = batch
+    counted = training.counted(task, target)[..., None]
+    shares_K = jnp.sum(target * counted, axis=range(target.ndim - 1))
+    return of_runs(params, shared), shares_K / jnp.maximum(counted.sum(), 1)
 
-  return accuracy_of
+  return found_of
 
 
 def in_parts(

@@ -52,12 +52,15 @@ def table(
     chance: Accuracy of a guess.
   """
   trained = builders.longest_trained(experiment)
+  is_trained_on = experiment.has_strings_alone and not experiment.test_strings
   rows = []
   for name, test in tests.items():
     accuracies = test.accuracy[0]
     if test.files:
       found = test.files[0]
       strings = f'{found["file"]}, {found["strings"]:,} strings'
+      if is_trained_on:
+        strings += ', those of training'
       rows.append((f'accuracy, {strings}', found['accuracy']))
       rows.append(
         (f'balanced accuracy, {found["file"]}', found['balanced_accuracy'])
@@ -76,6 +79,9 @@ def table(
       )
       rows.append((f'worst accuracy, at {where}', worst))
   rows.append(('chance, a uniform guess', chance))
+  constant = evaluation.best_constant(tests[''], trained)
+  if constant is not None:
+    rows.append(('the best constant answer', constant))
   return tables.named_values(_title(experiment), rows)
 
 
@@ -114,6 +120,7 @@ def save(
   contents = {
     'summary': summarize(lines[''], trained),
     'chance': chance,
+    'constant': evaluation.best_constant(tests[''], trained),
     'accuracy': by_length[''],
     'others': {
       name: {
@@ -208,10 +215,14 @@ def _picture(
   figure = figure_lib.Figure(figsize=(7, 3.5), layout='constrained')
   axes = figure.subplots()
   longest = max(map(len, lines.values()))
-  trained = min(builders.longest_trained(experiment), longest)
   if experiment.training_steps:
+    curriculum = builders.make_curriculum(experiment)
+    first, last = curriculum.bounds(experiment.training_steps)
     axes.axvspan(
-      0.5, trained + 0.5, color='0.85', label=f'trained on up to {trained}'
+      first - 0.5,
+      min(last, longest) + 0.5,
+      color='0.85',
+      label=f'trained on {first} to {last}',
     )
   axes.axhline(chance, color='0.4', linestyle=':', label='chance')
   styles = zip(

@@ -49,6 +49,7 @@ def train_and_evaluate(experiment: config_lib.Experiment, workdir: str) -> None:
     raise ValueError('training_steps must be at least 1, got 0.')
 
   def make():  # What is impossible fails now, or never.
+    models.check_sizes(experiment)
     builders.make_curriculum(experiment)
     task, model = builders.make_task_and_model(experiment)
     strings.check(experiment, task)

@@ -151,12 +151,17 @@ def loss_and_accuracy(
   return loss, num_right / jnp.maximum(num_counted, 1)
 
 
+def counted(task: task_lib.GeneralizationTask, target: jax.Array) -> jax.Array:
+  """Returns 1.0 for each output symbol that counts, else 0.0."""
+  with blame.blamed(blame.method(task, 'accuracy_mask')):
+    return task.accuracy_mask(target) * data.present(target)
+
+
 def count_right(
   task: task_lib.GeneralizationTask, logits: jax.Array, target: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
   """Returns how many output symbols are right, and of how many that count."""
-  with blame.blamed(blame.method(task, 'accuracy_mask')):
-    mask = task.accuracy_mask(target) * data.present(target)
+  mask = counted(task, target)
   with blame.blamed(blame.method(task, 'accuracy_fn')):
     return jnp.sum(mask * task.accuracy_fn(logits, target)), jnp.sum(mask)
 

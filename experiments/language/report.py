@@ -1,6 +1,6 @@
 """What an evaluation leaves: a table, CSV, JSON, and a picture."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import dataclasses
 import math
 import os
@@ -20,6 +20,8 @@ NAME = 'perplexity'
 DIFFERENCE = ('difference', 'error_of_difference')
 # Ratio of the largest to the smallest value drawn.
 _LOGARITHMIC_FROM = 4
+# Rows of a table of a training.
+_MAX_VALIDATED = 10
 
 
 def contents(
@@ -223,3 +225,20 @@ def picture(
   axes.yaxis.set_major_formatter('{x:,.5g}')
   figure.legend(loc='outside right upper')
   return pictures.png(figure)
+
+
+def training_table(lines: Sequence[Mapping[str, float]], title: str) -> str:
+  """Returns the table that ends a training: its last validation losses.
+
+  Args:
+    lines: Of `metrics.read`.
+    title: Of the model.
+  """
+  rows = [title, f'{"step":>8}{"validation loss":>18}{"perplexity":>14}']
+  validated = [line for line in lines if 'validation_loss' in line]
+  for line in validated[-_MAX_VALIDATED:]:
+    loss = line['validation_loss']
+    with np.errstate(over='ignore'):
+      perplexity = np.exp(loss)
+    rows.append(f'{line["step"]:>8,}{loss:>18.4f}{perplexity:>14,.2f}')
+  return '\n'.join(rows)

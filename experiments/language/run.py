@@ -4,6 +4,7 @@ from collections.abc import Sequence
 import dataclasses
 import math
 import os
+import shlex
 from typing import Any
 
 from flax import linen as nn
@@ -17,6 +18,7 @@ from experiments.engine import (
   files,
   locks,
   loop,
+  metrics,
   optimization,
   parameters,
   progress,
@@ -111,6 +113,34 @@ def train(
       training.train(experiment, workdir, text, time_budget_s)
     except stopping.OutOfTimeError as error:
       progress.say(str(error))
+
+
+def train_and_report(
+  experiment: config_lib.LanguageExperiment,
+  workdir: str,
+  time_budget_s: float = math.inf,
+) -> None:
+  """Does what `train` does, then prints the validation losses.
+
+  Args:
+    experiment: See `train`.
+    workdir: See `train`.
+    time_budget_s: See `train`.
+
+  Raises:
+    As `train`.
+  """
+  train(experiment, workdir, time_budget_s)
+
+  def write():
+    title = config_lib.title(experiment)
+    print(report.training_table(metrics.read(workdir), title))
+    print(
+      'its perplexity against length: python -m'
+      f' {experiment.evaluated_by} --workdir={shlex.quote(workdir)}'
+    )
+
+  devices.from_main(write)
 
 
 @dataclasses.dataclass(frozen=True)

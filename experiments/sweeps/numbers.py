@@ -167,7 +167,7 @@ def measure(result: results.Result, test: str, setting: str) -> Numbers:
   Max is over all runs, Avg over the seeds of the best learning rate (section
   5.1). Diverged runs count, with the parameters they were frozen with.
   """
-  scores = _scores(result, test, setting)
+  scores = scores_of_runs(result, test, setting)
   rate = best_learning_rate(result, test, setting)
   return Numbers(
     max=float(scores.max()),
@@ -177,7 +177,9 @@ def measure(result: results.Result, test: str, setting: str) -> Numbers:
   )
 
 
-def _scores(result: results.Result, test: str, setting: str) -> np.ndarray:
+def scores_of_runs(
+  result: results.Result, test: str, setting: str
+) -> np.ndarray:
   """Returns each run's score in percent, [R]."""
   accuracy_RxT = results.accuracies(result, test)
   if setting == paper.SAME_LENGTH:
@@ -195,7 +197,7 @@ def best_learning_rate(
   result: results.Result, test: str, setting: str
 ) -> float:
   """Returns that of the highest mean over its seeds; the lowest of equals."""
-  scores = _scores(result, test, setting)
+  scores = scores_of_runs(result, test, setting)
   return max(
     learning_rates(result),
     key=lambda rate: scores[runs_at(result, rate)].mean(),

@@ -32,7 +32,7 @@ from experiments.engine import (
   results,
   selection,
 )
-from experiments.formal import automata, run, strings
+from experiments.formal import automata, models, run, strings
 from experiments.formal import config as config_lib
 from experiments.sweeps import grid, presets
 from experiments.sweeps import results as results_lib
@@ -115,6 +115,7 @@ def _of_flags(values: Mapping[str, Any]) -> grid.Preset:
     values: Fields of `Experiment` that are given.
   """
   experiment = config_lib.Experiment(**values)
+  models.check_sizes(experiment)
   of_task, of_model = (
     {name: values[name] for name in names if name in values}
     for names in (config_lib.TASK_FIELDS, _MODEL_FIELDS)

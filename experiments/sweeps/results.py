@@ -49,6 +49,8 @@ class Result:
       was killed.
     date: Of the measurement, as 2023-05-05.
     environment: Versions, device and commit of the process that finished it.
+    constant: By test, the score of the best model that always gives one answer;
+      not there of pairs, nor in older results.
   """
 
   preset: str
@@ -63,6 +65,7 @@ class Result:
   wall_time_s: dict[str, float]
   date: str
   environment: dict[str, Any]
+  constant: dict[str, float] = dataclasses.field(default_factory=dict)
 
 
 def make(
@@ -74,6 +77,7 @@ def make(
   accuracy: dict[str, np.ndarray],
   metrics: Sequence[dict[str, float]],
   wall_time_s: dict[str, float],
+  constant: dict[str, float] | None = None,
 ) -> Result:
   """Returns the result of a cell that has just been measured.
 
@@ -86,6 +90,7 @@ def make(
     accuracy: By test, [R, lengths], NaN where it is not tested.
     metrics: Rows of `metrics.read`.
     wall_time_s: Seconds of training and of evaluation.
+    constant: By test, the score of the best constant answer.
   """
   return Result(
     preset=preset,
@@ -115,6 +120,7 @@ def make(
     wall_time_s={k: round(v, 1) for k, v in wall_time_s.items()},
     date=datetime.date.today().isoformat(),
     environment=environment.current(),
+    constant={k: _rounded(v) for k, v in (constant or {}).items()},
   )
 
 
@@ -218,6 +224,9 @@ def _check(result: Result) -> None:
       raise ValueError(f'it has a run {reprlib.repr(run)}.')
   if not 0 <= result.chance <= 1:
     raise ValueError(f'its chance is {result.chance}.')
+  for test, value in result.constant.items():
+    if not (test in result.accuracy and _is_number(value) and 0 <= value <= 1):
+      raise ValueError(f'its constant {test!r} is {reprlib.repr(value)}.')
   for name, seconds in result.wall_time_s.items():
     if not (_is_number(seconds) and 0 <= seconds < 1e9):
       raise ValueError(f'its wall time of {name} is {seconds!r} s.')

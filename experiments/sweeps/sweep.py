@@ -292,13 +292,18 @@ def _measure(
       progress.say('Every run has diverged.')
       state = error.state
     start = time.perf_counter()
-    accuracies = {}
+    accuracies, constant = {}, {}
+    trained = builders.longest_trained(experiment)
     for test, (tested, tested_task) in made.tests.items():
       if test:
         progress.say(f'Testing with {test}')
       found = evaluation.evaluate(tested, tested_task, model, state.params)
       for kind, values in found.items():
-        accuracies[evaluation.named(test, kind)] = values.accuracy
+        named = evaluation.named(test, kind)
+        accuracies[named] = values.accuracy
+        score = evaluation.best_constant(values, trained)
+        if score is not None:
+          constant[named] = score
     diverged_at = devices.fetch(state.diverged_at)
     evaluation_s = time.perf_counter() - start
 
@@ -307,11 +312,12 @@ def _measure(
         name,
         cell,
         diverged_at,
-        builders.longest_trained(experiment),
+        trained,
         1 / task.output_size,
         accuracies,
         metrics.read(folder),
         {'training': clock.seconds(folder), 'evaluation': evaluation_s},
+        constant,
       )
       results.save(result, results.path(results_dir, name, cell))
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 import datetime
+import json
 
 from scipy import stats
 
 from experiments.engine import tables as tables_lib
-from experiments.sweeps import numbers, results
+from experiments.formal import config as config_lib
+from experiments.sweeps import numbers, paper, presets, results
 
 MISSING = 'missing'
 # Of fewer runs an interval says nothing.
@@ -45,7 +47,7 @@ def legend(entries: Sequence[numbers.Entry]) -> str:
     ' lengths, as in the paper, so Max and Avg are of a choice that saw the'
     ' test; where there is one rate alone, nothing was chosen. Perfect runs are'
     ' right on every string beyond training (of many runs, with the interval of'
-    ' Wilson, 1927, for their share).'
+    ' Wilson, 1927, for their share). Chance is that of a uniform guess.'
   )
   if any(entry.paper for entry in entries):
     text += (
@@ -125,6 +127,9 @@ def provenance(entries: Sequence[numbers.Entry]) -> Text:
   header = [
     'task',
     'model',
+    'flags',
+    'score by learning rate',
+    'chance',
     'best learning rate',
     'perfect runs',
     'diverged',
@@ -148,6 +153,9 @@ def provenance(entries: Sequence[numbers.Entry]) -> Text:
       [
         entry.cell.task,
         model_name(entry),
+        _flags(entry),
+        _scores(entry) if len(same) == 1 else '',
+        '; '.join(dict.fromkeys(map(_chance, same))),
         ', '.join(rates),
         _perfect(result),
         '; '.join(
@@ -166,6 +174,47 @@ def provenance(entries: Sequence[numbers.Entry]) -> Text:
       ]
     )
   return header, rows
+
+
+def _flags(entry: numbers.Entry) -> str:
+  """Returns what a cell of a user's sweep is, as flags of launch.train."""
+  if entry.preset in presets.PRESETS:
+    return ''
+  found = dict(entry.result.experiment)
+  if automaton := found['automaton']:
+    found['automaton'] = (
+      f'{automaton["states"]} states, {automaton["symbols"]} symbols'
+    )
+  if found['strings']:
+    found['strings'] = found['strings']['file']
+  found['test_strings'] = ','.join(found['test_strings'])
+  free = ('learning_rate', 'seed', 'model_init_seed')
+  default = config_lib.Experiment()
+  return ' '.join(
+    f'--{name}={value if isinstance(value, str) else json.dumps(value)}'
+    for name, value in found.items()
+    if value and value != getattr(default, name) and name not in free
+  )
+
+
+def _scores(entry: numbers.Entry) -> str:
+  """Returns the score of each run, in the order of its seeds."""
+  result = entry.result
+  scores = numbers.scores_of_runs(result, entry.test, entry.setting)
+  return ', '.join(
+    f'{rate:g}: '
+    + ' '.join(_percent(scores[i]) for i in numbers.runs_at(result, rate))
+    for rate in numbers.learning_rates(result)
+  )
+
+
+def _chance(entry: numbers.Entry) -> str:
+  """Returns the accuracy of a guess, and that of the best constant answer."""
+  constant = entry.result.constant.get(entry.test)
+  text = _percent(100 * entry.result.chance)
+  if constant is None or entry.setting != paper.EXTRAPOLATION:
+    return text
+  return f'{text} (best constant answer: {_percent(100 * constant)})'
 
 
 def _perfect(result: results.Result) -> str:
@@ -240,6 +289,7 @@ def _line(entry: numbers.Entry) -> dict[str, object]:
     )
   line |= {
     'best_learning_rate': '' if ours is None else ours.learning_rate,
+    'score_percent_by_learning_rate': of_result(lambda r: _scores(entry)),
     'runs': of_result(lambda r: len(r.runs)),
     'perfect_runs': of_result(numbers.num_perfect),
     'diverged_runs': of_result(lambda r: len(numbers.diverged(r))),
@@ -247,10 +297,18 @@ def _line(entry: numbers.Entry) -> dict[str, object]:
     'training_length': of_result(lambda r: r.training_length),
     'longest_length': of_result(lambda r: len(r.accuracy[entry.test][0])),
     'chance_percent': of_result(lambda r: rounded(100 * r.chance)),
+    'constant_percent': of_result(
+      lambda r: (
+        rounded(100 * r.constant[entry.test])
+        if entry.test in r.constant
+        else ''
+      )
+    ),
     'training_s': of_result(lambda r: r.wall_time_s.get('training')),
     'evaluation_s': of_result(lambda r: r.wall_time_s.get('evaluation')),
     'date': of_result(lambda r: r.date),
     'not_as_preset': '; '.join(_differences(entry)),
+    'flags': of_result(lambda r: _flags(entry)),
   }
   for name in ('device', 'num_devices', 'jax', 'flax', 'python', 'git_commit'):
     line[name] = of_result(lambda r, name=name: r.environment.get(name))

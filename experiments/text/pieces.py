@@ -75,6 +75,10 @@ def make_pieces(
     counts = sum(read(pieces, 'counts'))
     if not counts.any() or splits.hash_serves(counts, source.heldout):
       return pieces, rule
+    progress.say(
+      'Documents are too few to be split by their hashes: the text is cut into'
+      ' its splits, and read once more.'
+    )
     places, lengths = (list(read(pieces, n)) for n in ('places', 'lengths'))
     rule, before_end = splits.by_cut(
       np.concatenate(places), np.concatenate(lengths), source.heldout

@@ -20,10 +20,6 @@ class AutomatonTask(regular_task.RegularTask):
   whole batch with it. An automaton of more than two answers is asked for them:
   its classes take turns, from the last to the first. The state's answer is its
   number, and strings are uniform over all.
-
-  Examples, for the automaton of (ab)*:
-    a b a b -> 1
-    a b b -> 0
   """
 
   def __init__(

@@ -81,7 +81,9 @@ def test_a_workdir_is_read_as_any_other(name, tmp_path):
   if name == 'default':
     with pytest.raises(ValueError, match=r'chunk_size 2 \(here: 4\)'):
       compiled.compile_task(wanted.replaced(chunk_size=4), workdir, 'one_hot')
-    accuracies = range_evaluation.evaluate(experiment, task, model, params)
+    accuracies = range_evaluation.evaluate(
+      experiment, task, model, params
+    ).accuracy
     assert accuracies.shape == (1, 20)
     assert (accuracies == 1.0).all()
 

@@ -32,5 +32,7 @@ def test_tiny_model_generalizes(name, tmp_path):
   )
   params = tiny.train(experiment, tmp_path)
   task, model = builders.make_task_and_model(experiment)
-  accuracies = range_evaluation.evaluate(experiment, task, model, params)[0]
+  accuracies = range_evaluation.evaluate(
+    experiment, task, model, params
+  ).accuracy[0]
   assert range_evaluation.score(accuracies, 16) > 0.95

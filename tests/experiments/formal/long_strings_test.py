@@ -23,7 +23,9 @@ def made():
 def test_what_fits_at_once_is_range_evaluation(made):
   task, model, params = made
   found = list(long_strings.evaluate(_EXPERIMENT, *made, [9, 4]))
-  by_length = range_evaluation.evaluate(_EXPERIMENT, task, model, params)
+  by_length = range_evaluation.evaluate(
+    _EXPERIMENT, task, model, params
+  ).accuracy
   assert [length for length, _ in found] == [9, 4]
   np.testing.assert_allclose(
     [accuracy for _, accuracy in found], by_length[0, [8, 3]], rtol=1e-6

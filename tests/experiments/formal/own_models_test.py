@@ -58,7 +58,9 @@ def test_it_trains_and_is_found_again(architecture, fields, tmp_path):
   printed = tiny.read(tmp_path, 'range_evaluation.csv').splitlines()[1:]
   found, task, model, params = run.load(str(tmp_path), model_module=_MODULE)
   assert found == experiment
-  accuracies = range_evaluation.evaluate(experiment, task, model, params)
+  accuracies = range_evaluation.evaluate(
+    experiment, task, model, params
+  ).accuracy
   assert [float(line.split(',')[1]) for line in printed] == list(accuracies[0])
   with pytest.raises(ValueError, match='needs regular_gpt'):
     subject.load(

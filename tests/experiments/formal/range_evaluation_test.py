@@ -3,6 +3,7 @@
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -10,6 +11,7 @@ from experiments.formal import (
   builders,
   config,
   evaluation,
+  models,
   range_evaluation,
   report,
   training,
@@ -35,7 +37,7 @@ def test_parts_of_unequal_counts_are_not_averaged():
   whole, in_parts = (
     range_evaluation.evaluate(
       _TINY, task, dataclasses.replace(model, sub_batch_size=size), params
-    )
+    ).accuracy
     for size in (None, 5)
   )
   np.testing.assert_allclose(in_parts, whole, atol=1e-6)
@@ -46,7 +48,7 @@ def test_runs_are_tested_on_the_same_strings():
   task, model = builders.make_task_and_model(_TINY)
   params = training.init_state(_TINY, model).params
   twice = jax.tree.map(lambda x: np.concatenate([x, x]), params)
-  accuracies = range_evaluation.evaluate(_TINY, task, model, twice)
+  accuracies = range_evaluation.evaluate(_TINY, task, model, twice).accuracy
   np.testing.assert_array_equal(accuracies[0], accuracies[1])
 
 
@@ -54,11 +56,11 @@ def test_runs_keep_their_places():
   task, model = builders.make_task_and_model(_TINY)
   runs = [(1e-3, seed, seed) for seed in range(3)]
   params = training.init_state(_TINY, model, runs).params
-  together = range_evaluation.evaluate(_TINY, task, model, params)
+  together = range_evaluation.evaluate(_TINY, task, model, params).accuracy
   for i in range(len(runs)):
     alone = jax.tree.map(lambda x, i=i: x[i : i + 1], params)
-    accuracies = range_evaluation.evaluate(_TINY, task, model, alone)
-    np.testing.assert_allclose(accuracies[0], together[i], atol=1e-6)
+    found = range_evaluation.evaluate(_TINY, task, model, alone)
+    np.testing.assert_allclose(found.accuracy[0], together[i], atol=1e-6)
   assert len(np.unique(together, axis=0)) == len(runs)
 
 
@@ -82,3 +84,44 @@ def test_the_table_says_where_a_model_is_worst(worst, where):
   line = next(x for x in table.splitlines() if x.startswith('worst'))
   assert line.split('  ')[0] == f'worst accuracy, at {where}'
   assert line.endswith(f'  {worst:.4f}')
+
+
+@pytest.mark.parametrize(
+  'fields',
+  [
+    {'regex': '(01|10)*'},  # No string of odd length is in it.
+    {'task': 'stack_manipulation'},  # Not all of its outputs count.
+  ],
+  ids=['one answer', 'many answers'],
+)
+def test_constant_answers_are_as_good_as_models_that_give_them(fields):
+  experiment = config.Experiment(
+    **fields, max_range_test_length=6, range_test_batch_size=32
+  )
+  task = builders.make_task(experiment)
+
+  def apply(params, tokens, target, **unused):
+    del tokens, unused
+    answer = jax.nn.one_hot(params, task.output_size)
+    return jnp.broadcast_to(answer, target.shape)
+
+  model = models.Model(lambda rng: jnp.zeros(()), apply, width=1)
+  every_answer = np.arange(task.output_size)
+  found = range_evaluation.evaluate(experiment, task, model, every_answer)
+  np.testing.assert_allclose(found.answers, found.accuracy, atol=1e-6)
+  best = evaluation.best_constant(evaluation.Test(*found), training_length=4)
+  assert best == pytest.approx(found.accuracy[:, 4:].mean(-1).max())
+  if 'regex' in fields:
+    assert best == 0.75  # "No", at lengths 5 and 6.
+
+
+@pytest.mark.parametrize('longest', [3, 6])
+def test_the_table_says_what_a_constant_answer_scores(longest):
+  experiment = dataclasses.replace(_TINY, sequence_length=3)
+  answers = np.array([[0, 0, 0.25, 1, 0.5, 0.5], [1, 1, 0.75, 0, 0.5, 0.5]])
+  test = evaluation.Test(np.ones((1, longest)), answers[:, :longest])
+  table = report.table(experiment, {'': test}, 0.5)
+  line = next(x for x in table.splitlines() if 'constant' in x)
+  assert line.split('  ')[0] == 'the best constant answer'
+  expected = {3: 2.75 / 3, 6: 2 / 3}[longest]
+  assert line.endswith(f'  {expected:.4f}')

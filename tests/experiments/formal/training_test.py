@@ -84,7 +84,9 @@ def test_one_program_a_depth(compilations, tmp_path):
   steps = [name for name in compilations if 'train_step' in name]
   assert len(steps) == 3, compilations
   compilations.clear()
-  accuracies = range_evaluation.evaluate(experiment, task, model, params)
+  accuracies = range_evaluation.evaluate(
+    experiment, task, model, params
+  ).accuracy
   assert accuracies.shape == (1, 20)
   tests = [name for name in compilations if 'accuracy_of' in name]
   assert len(tests) == 5, compilations
