@@ -14,6 +14,7 @@ import os
 import pathlib
 import pkgutil
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -231,6 +232,19 @@ def test_links_lead_somewhere(name):
       assert heading in pages.headings(target.read_text()), link
 
 
+def test_a_workdir_is_of_one_experiment():
+  """On all pages: a second one would be refused, or measured in its place."""
+  claims = {}
+  for name in pages.NAMES:
+    for step in pages.steps(name):
+      for command, workdir in _CLAIM.findall(step.text.replace('\\\n', ' ')):
+        flags_given = {*shlex.split(command)} - _NO_OTHER_EXPERIMENT
+        claims.setdefault(workdir, set()).add(frozenset(flags_given))
+  assert len(claims) > 20
+  for workdir, experiments in claims.items():
+    assert len(experiments) == 1, workdir
+
+
 def test_files_modules_and_flags_are_there():
   known = set(_OTHER_FLAGS)
   for folder in ('launch', 'benchmarks'):
@@ -247,6 +261,14 @@ def test_files_modules_and_flags_are_there():
       if module := re.match(r'(launch|benchmarks)\.\w+', span):
         assert importlib.util.find_spec(module[0]), span
       assert {*re.findall(r'--(\w+)', span)} <= known, span
+
+
+# Commands that begin in a workdir, and this.
+_CLAIM = re.compile(
+  r'(launch\.(?:train|train_lm|compile|sweep) .*--workdir=(runs/[^\s"]+).*)'
+)
+# Flags that make none: defaults, and how it is run.
+_NO_OTHER_EXPERIMENT = {'--task=parity_check', '--distributed', '&'}
 
 
 # What is not run: a pattern of what follows `python`, and why.
