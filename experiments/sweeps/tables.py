@@ -128,9 +128,9 @@ def provenance(entries: Sequence[numbers.Entry]) -> Text:
     'task',
     'model',
     'flags',
-    'score by learning rate',
     'chance',
     'best learning rate',
+    'score of each run by learning rate',
     'perfect runs',
     'diverged',
     'steps',
@@ -149,14 +149,15 @@ def provenance(entries: Sequence[numbers.Entry]) -> Text:
   for same in by_cell.values():
     entry, result = same[0], same[0].result
     rates = dict.fromkeys(f'{e.ours.learning_rate:g}' for e in same)
+    is_short = len(result.runs) < _MIN_SEEDS  # The CSV has all.
     rows.append(
       [
         entry.cell.task,
         model_name(entry),
         _flags(entry),
-        _scores(entry) if len(same) == 1 else '',
         '; '.join(dict.fromkeys(map(_chance, same))),
         ', '.join(rates),
+        _scores(entry) if len(same) == 1 and is_short else '',
         _perfect(result),
         '; '.join(
           f'learning rate {run["learning_rate"]:g}, seed {run["seed"]}, at step'

@@ -95,6 +95,12 @@ def test_what_cannot_be_is_one_line(tmp_path):
     ('train', '--task=reverse_string', '--adversarial'): 'has no automaton',
     ('sweep', '--preset=smoke', '--automata=.', results): '--automata is for',
     ('train', '--minimize'): '--minimize is for --automaton',
+    (
+      'train',
+      '--architecture=rnn',
+      '--num_heads=2',
+    ): '--num_heads is not for rnn; its sizes are architecture_params',
+    ('train', '--warmup_steps=2000'): 'give fewer, with --warmup_steps',
     ('train', '--regex=ab', '--alphabet=a,b'): "as --alphabet='ab'",
     ('train', f'--batch_size={2**63}'): 'batch_size must be at most',
     ('train', f'--seed={"9" * 4000}'): 'seed must be at most',

@@ -40,8 +40,13 @@ def data_dir(tmp_path_factory):
 @pytest.fixture(scope='module')
 def trained(data_dir, tmp_path_factory):
   workdir = tmp_path_factory.mktemp('trained')
-  status, _, stderr = commands.run('train_lm', *_flags(data_dir, workdir))
+  status, stdout, stderr = commands.run('train_lm', *_flags(data_dir, workdir))
   assert status == 0, stderr
+  *_, losses, following = stdout.splitlines()
+  step, loss, perplexity = losses.split()
+  assert step == '40'
+  assert float(perplexity) == pytest.approx(math.exp(float(loss)), abs=0.02)
+  assert following.endswith(f'launch.evaluate_lm --workdir={workdir}')
   return workdir
 
 

@@ -293,7 +293,8 @@ def test_files_are_drawn_from_any_task(tmp_path):
 
 def test_a_page_about_strings(experiment):
   page = describe.describe(experiment)
-  assert 'Of 80 strings' in page
+  assert 'Of 80 strings' in page and 'Attributes' not in page
+  assert '2 labels: FALSE TRUE' in page
   assert [line.split()[:2] for line in page.splitlines()[-3:]] == [
     ['3', '20'],
     ['5', '40'],

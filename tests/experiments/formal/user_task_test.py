@@ -176,6 +176,40 @@ def test_describe_lists_every_task_and_shows_one():
   assert 'Which symbol came first?' in describe.describe(_TINY)
 
 
+@pytest.mark.parametrize(
+  ('ends', 'target', 'expected'),
+  [
+    (
+      {'accepting': ['q1']},
+      'membership',
+      ['answer 0, FALSE: in q0', 'answer 1, TRUE: in q1'],
+    ),
+    (
+      {'outputs': {'q0': 'low', 'q1': 'high'}},
+      'membership',
+      ['answer 0, high: in q1', 'answer 1, low: in q0'],
+    ),
+    ({'accepting': []}, 'state', ['answer 0: in q0', 'answer 1: in q1']),
+  ],
+)
+def test_describe_says_what_an_automaton_is(ends, target, expected):
+  automaton = {
+    'alphabet': ['a', 'b'],
+    'states': ['q0', 'q1'],
+    'start': 'q0',
+    'transitions': {q: {'a': 'q1', 'b': 'q0'} for q in ('q0', 'q1')},
+    **ends,
+  }
+  page = describe.describe(
+    config.Experiment(automaton=automaton, target=target)
+  )
+  lines = page.splitlines()
+  start = lines.index('2 symbols: a b')
+  assert lines[start + 1] == '2 states, of which q0 is the start'
+  assert lines[start + 2 : start + 4] == expected
+  assert 'Examples' not in page
+
+
 def test_a_symbol_without_a_name_is_a_number():
   experiment = config.Experiment(
     task_module='tests.experiments.formal.own_tasks', task='PartlyNamed'

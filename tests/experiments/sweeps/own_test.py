@@ -185,6 +185,13 @@ def test_flags_are_a_sweep_of_one_cell(values, name):
   assert len(cell.runs) == 3
 
 
+def test_flags_that_the_model_does_not_read_are_refused():
+  for fields in ({'embedding_dim': 16}, {'num_heads': 2}):
+    with pytest.raises(ValueError, match='is not for lstm; its sizes are'):
+      own.chosen(None, None, {'architecture': 'lstm', **fields})
+    own.chosen(None, None, {'architecture': 'transformer_encoder', **fields})
+
+
 def test_what_is_no_sweep(tmp_path):
   with pytest.raises(ValueError, match='one of --preset and --cells'):
     own.chosen('smoke', 'mine.json', {})
@@ -321,7 +328,8 @@ def test_its_report_shows_what_is_measured_and_what_is_missing(
       {'learning_rate': rate, 'seed': seed, 'diverged_at': None}
       for rate, seed in cell.runs
     ],
-    accuracy={'': [[1.0] * 40 + [0.5] * 10] * 4},
+    accuracy={'': [[1.0] * 40 + [0.5] * 10] * 3 + [[1.0] * 40 + [0.75] * 10]},
+    constant={'': 0.75},
     curves={'step': [3], 'loss': [[0.1]] * 4, 'accuracy': [[0.5]] * 4},
   )
   folder = str(tmp_path / 'results')
@@ -330,9 +338,15 @@ def test_its_report_shows_what_is_measured_and_what_is_missing(
   report.report(str(tmp_path), None, None, None)
   text = capsys.readouterr().out
   assert '### mine: 1 of 4 cells measured' in text
-  assert '| pairs ' in text and '50.0 / 50.0 / 50.0' in text
+  assert '| pairs ' in text and '75.0 / 62.5 / 56.2' in text
   assert 'missing' in text and 'Mine. Mean accuracy' in text
   assert '| paper' not in text and '‡' not in text
+  joined = ' '.join(text.split())
+  assert 'chance: 50.0 (best constant answer: 75.0)' in joined
+  assert 'run by learning rate: 0.001: 50.0 50.0, 0.003: 50.0 75.0;' in joined
+  for name in ('report.md', 'report.csv', 'report.html'):
+    written = (tmp_path / name).read_text().replace('\\', '')
+    assert '--regex=(01|10)*' in written, name
   assert 'data:image/png' in (tmp_path / 'report.html').read_text()
   # Without its description nobody knows what was meant to be measured.
   with pytest.raises(ValueError, match='No preset has the cell mine/pairs/rnn'):
@@ -356,3 +370,4 @@ def test_a_file_of_cells_is_measured(tmp_path):
   (result,) = results.load_all(str(tmp_path / 'run' / 'results'))
   assert (result.preset, result.task, result.model) == ('mine', 'pairs', 'rnn')
   assert len(result.runs) == 2
+  assert result.constant == {'': 0.6667}  # "No": no odd length has a pair.
