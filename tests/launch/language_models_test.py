@@ -1,6 +1,7 @@
 """Language models as a user trains them: faults, devices and processes."""
 
 import json
+import math
 import os
 import signal
 
