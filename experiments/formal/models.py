@@ -79,6 +79,7 @@ _BASELINE_PARAMS: Mapping[str, Mapping[str, Any]] = {
   'ndstack_rnn': {'hidden_size': 256, 'stack_symbols': 2, 'stack_states': 2},
   'tape_rnn': {'hidden_size': 256, 'memory_cell_size': 8},
 }
+_OF_REGULAR_GPT = 'is an option of regular_gpt only.'
 _STACKS = ('stack_rnn', 'stack_lstm', 'ndstack_rnn')
 
 
@@ -104,16 +105,8 @@ def make_baseline(
   """
   check_defaults(
     experiment,
-    (
-      'chunk_size',
-      'thickness',
-      'precision',
-      'preset',
-      'max_extra_levels',
-      'contraction_weight',
-      'node_weight',
-    ),
-    'is an option of regular_gpt only.',
+    ('precision', 'max_extra_levels', 'contraction_weight', 'node_weight'),
+    _OF_REGULAR_GPT,
   )
   params = dict(_BASELINE_PARAMS.get(name, {}))
   if name.startswith('transformer'):
@@ -223,7 +216,7 @@ def check_params(
 
 
 def check_sizes(experiment: config_lib.Experiment) -> None:
-  """Refuses sizes that a model does not read, for all its are of other kinds.
+  """Refuses sizes that a baseline of ours does not read.
 
   The cells of a sweep may share them, where other models read them.
 
@@ -231,7 +224,12 @@ def check_sizes(experiment: config_lib.Experiment) -> None:
     ValueError: If one is given.
   """
   name = experiment.architecture
-  if not experiment.model_module and name in _BASELINE_PARAMS:
+  if experiment.model_module or name not in baselines.BUILDERS:
+    return
+  check_defaults(
+    experiment, ('chunk_size', 'thickness', 'preset'), _OF_REGULAR_GPT
+  )
+  if name in _BASELINE_PARAMS:
     params = json.dumps(dict(_BASELINE_PARAMS[name]))
     check_defaults(
       experiment,

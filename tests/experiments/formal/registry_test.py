@@ -209,9 +209,6 @@ def test_options_that_a_baseline_has_not_are_refused():
   task = registries.TASK_BUILDERS['parity_check']()
   for fields in (
     {'precision': 'bfloat16'},
-    {'chunk_size': 3},
-    {'thickness': 2},
-    {'preset': 'language'},
     {'max_extra_levels': 1},
     {'contraction_weight': 0.1},
     {'node_weight': 0.1},

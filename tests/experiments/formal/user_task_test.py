@@ -26,6 +26,7 @@ from experiments.formal import (
 from tests.experiments.formal import tiny
 
 _MODULE = 'tests.experiments.formal.user_task'
+_SIZES = ('chunk_size', 'embedding_dim', 'num_heads')  # An RNN has others.
 _TINY = dataclasses.replace(
   tiny.TINY, task_module=_MODULE, task='FirstSymbol', checkpoint_every=3
 )
@@ -36,7 +37,10 @@ _TINY = dataclasses.replace(
   [('FirstSymbol', 'regular_gpt'), ('Repeat', 'rnn')],
 )
 def test_a_benchmark_task_trains_unchanged(task, architecture, tmp_path):
-  experiment = dataclasses.replace(_TINY, task=task, architecture=architecture)
+  experiment = dataclasses.replace(_TINY, task=task)
+  if architecture == 'rnn':
+    defaults = {name: getattr(config.Experiment, name) for name in _SIZES}
+    experiment = experiment.replaced(architecture='rnn', **defaults)
   for name in ('first', 'second'):
     run.train_and_evaluate(experiment, str(tmp_path / name))
     np.random.seed(123)  # The task draws from it; we must not care.

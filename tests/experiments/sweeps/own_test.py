@@ -186,10 +186,14 @@ def test_flags_are_a_sweep_of_one_cell(values, name):
 
 
 def test_flags_that_the_model_does_not_read_are_refused():
+  transformer = {'architecture': 'transformer_encoder'}
   for fields in ({'embedding_dim': 16}, {'num_heads': 2}):
     with pytest.raises(ValueError, match='is not for lstm; its sizes are'):
       own.chosen(None, None, {'architecture': 'lstm', **fields})
-    own.chosen(None, None, {'architecture': 'transformer_encoder', **fields})
+    own.chosen(None, None, {**transformer, **fields})
+  for fields in ({'chunk_size': 3}, {'thickness': 2}, {'preset': 'language'}):
+    with pytest.raises(ValueError, match='an option of regular_gpt only'):
+      own.chosen(None, None, {**transformer, **fields})
 
 
 def test_what_is_no_sweep(tmp_path):
