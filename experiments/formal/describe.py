@@ -132,9 +132,8 @@ def _about_automaton(
     of_answer = [states[q] for q in np.flatnonzero(answers == answer)]
     # That of a state is its number.
     name = '' if labels[answer] == str(answer) else f', {labels[answer]}'
-    lines.append(
-      f'answer {answer}{name}: in {_listed(of_answer) or "no state"}'
-    )
+    where = _listed(of_answer) or 'none'
+    lines.append(f'answer {answer}{name}, in states: {where}')
   if task.output_size > _MAX_LISTED:
     lines.append(f'... {task.output_size} answers')
   return lines

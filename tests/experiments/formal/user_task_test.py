@@ -186,14 +186,18 @@ def test_describe_lists_every_task_and_shows_one():
     (
       {'accepting': ['q1']},
       'membership',
-      ['answer 0, FALSE: in q0', 'answer 1, TRUE: in q1'],
+      ['answer 0, FALSE, in states: q0', 'answer 1, TRUE, in states: q1'],
     ),
     (
       {'outputs': {'q0': 'low', 'q1': 'high'}},
       'membership',
-      ['answer 0, high: in q1', 'answer 1, low: in q0'],
+      ['answer 0, high, in states: q1', 'answer 1, low, in states: q0'],
     ),
-    ({'accepting': []}, 'state', ['answer 0: in q0', 'answer 1: in q1']),
+    (
+      {'accepting': []},
+      'state',
+      ['answer 0, in states: q0', 'answer 1, in states: q1'],
+    ),
   ],
 )
 def test_describe_says_what_an_automaton_is(ends, target, expected):
