@@ -15,9 +15,11 @@ _TINY = {
   'range_test_batch_size': 4,
   'training_steps': 1,
 }
-_RNN = {'architecture': 'rnn'}
-_NDSTACK = {'architecture': 'ndstack_rnn'}
-_TAPE = {'architecture': 'tape_rnn'}
+# Those of recurrent models are parameters.
+_NO_SIZES = {'embedding_dim': 64, 'num_heads': 8}
+_RNN = {'architecture': 'rnn', **_NO_SIZES}
+_NDSTACK = {'architecture': 'ndstack_rnn', **_NO_SIZES}
+_TAPE = {'architecture': 'tape_rnn', **_NO_SIZES}
 
 
 @pytest.fixture(autouse=True)
