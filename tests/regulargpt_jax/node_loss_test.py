@@ -14,7 +14,15 @@ _TRANSITIONS = np.array([[1, 0], [2, 0], [2, 1]])
 
 def _slow_loss(module, variables, tokens, chunk_size, extra_levels):
   """Node by node: what its symbols do, and the last state of what it read."""
-  bound = module.bind(variables)
+  max_levels = depth.depth(tokens.shape[1], chunk_size) + extra_levels
+
+  @jax.jit
+  def read(string_T, num_levels):
+    bound = module.bind(variables)
+    h = bound._reference(string_T[None], num_levels[None], max_levels)
+    logits = bound.node_readout(bound.normalized(h[0, -1]))
+    return jax.nn.log_softmax(logits.reshape(3, 3))
+
   by_level = {}
   for row in tokens:
     string = row[row >= 0]
@@ -22,17 +30,15 @@ def _slow_loss(module, variables, tokens, chunk_size, extra_levels):
     for level in range(depth.depth(length, chunk_size) + extra_levels):
       size = chunk_size ** (level + 1)
       for end in range(length, 0, -size):
-        part = string[max(0, end - size) : end]
         # With K > 1 a node's first blocks look to the left of its symbols.
-        read = string[None, :end]
-        h = bound._reference(read, np.array([level + 1]), level + 1)
-        logits = bound.node_readout(bound.normalized(h[0, -1]))
+        before = np.pad(string[:end], (len(row) - end, 0), constant_values=-1)
+        scores = np.asarray(read(before, np.int32(level + 1)))
         losses = []
-        for start, scores in enumerate(logits.reshape(3, 3)):
-          state = start
-          for symbol in part:
-            state = _TRANSITIONS[state, symbol]
-          losses.append(-jax.nn.log_softmax(scores)[state])
+        for state in range(3):
+          after = state
+          for symbol in string[max(0, end - size) : end]:
+            after = _TRANSITIONS[after, symbol]
+          losses.append(-scores[state, after])
         by_level.setdefault(level, []).append(np.mean(losses))
   return np.mean([np.mean(losses) for losses in by_level.values()])
 
@@ -71,9 +77,9 @@ def test_loss_is_that_of_each_substring(
   copies = 20 if is_tabulated else 1
   many = jnp.asarray(np.tile(tokens, (copies, 1)))
   variables = jax.jit(module.init)(jax.random.key(0), many)
-  logits, node_logits, num_levels = module.apply(
-    variables, many, extra_levels, method='nodes'
-  )
+  logits, node_logits, num_levels = jax.jit(
+    lambda tokens: module.apply(variables, tokens, extra_levels, method='nodes')
+  )(many)
   assert any(x.ndim == 2 for x in node_logits) == is_tabulated
   np.testing.assert_allclose(
     logits, module.apply(variables, many, extra_levels=extra_levels), atol=1e-6
