@@ -34,6 +34,11 @@ _NAMES = {
   'preset': registries.PRESETS,
 }
 
+# What signals do once all is imported; see `launch`.
+_USUAL = {
+  signal.SIGINT: signal.default_int_handler,
+  signal.SIGTERM: signal.SIG_DFL,
+}
 # Exit statuses: 1 for an error, 128 + the signal after a signal that saved.
 _ERROR = 1
 # Characters of an error.
@@ -180,11 +185,13 @@ def experiment_values(
     values[field.name] = flag.value
     if field.metadata.get('is_automaton'):
       values[field.name] = _automaton(flag)
-  # Strings say themselves how long they are.
-  lengths = (values.get('strings') or {}).get('lengths')
-  is_field = 'sequence_length' in values
-  if lengths and is_field and not flags.FLAGS['sequence_length'].present:
-    values['sequence_length'] = lengths[-1][0]
+  if held := values.get('strings'):
+    given = {k: v for k, v in values.items() if flags.FLAGS[k].present}
+    is_alone = not (values.get('regex') or values.get('automaton'))
+    config.check_range(is_alone, given)
+    # Strings say themselves how long they are.
+    if 'sequence_length' in {*values} - {*given}:
+      values['sequence_length'] = held['lengths'][-1][0]
   return values
 
 
@@ -315,6 +322,9 @@ def run(main: Callable[[], None]) -> None:
   """Runs a launcher: quiet libraries, kept compilations, one-line errors."""
 
   def guarded(argv: Sequence[str]) -> None:
+    for number, usual in _USUAL.items():
+      if signal.getsignal(number) != signal.SIG_IGN:
+        signal.signal(number, usual)
     logging.set_verbosity(logging.ERROR)
     if not jax.config.jax_compilation_cache_dir:
       keep_compilations()

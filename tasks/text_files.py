@@ -1,6 +1,8 @@
 """Reading text files of users, in bounded memory."""
 
+import errno
 import os
+import stat
 
 MAX_BYTES = 64_000_000
 _BINARY_FST = b'\xd6\xfd\xb2\x7e'  # OpenFst's own automata, which are no text.
@@ -10,9 +12,12 @@ def content(path: str | os.PathLike) -> bytes:
   """Returns what a file holds.
 
   Raises:
-    OSError: If it cannot be read.
+    OSError: If it cannot be read, or is no regular file: a pipe would be waited
+      for.
     ValueError: If it is larger than `MAX_BYTES`.
   """
+  if not stat.S_ISREG(os.stat(path).st_mode):
+    raise OSError(errno.EINVAL, 'it is no regular file', os.fspath(path))
   with open(path, 'rb') as file:
     found = file.read(MAX_BYTES + 1)
   if len(found) > MAX_BYTES:

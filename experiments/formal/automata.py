@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 from experiments.engine import json_reading, progress, results
+from experiments.formal import config as config_lib
 from tasks.automata import completion, fields, reading, regex, writing
 
 
@@ -24,7 +25,7 @@ def complete(automaton: dict[str, Any]) -> reading.Automaton:
 def read_folder(folder: str) -> dict[str, dict[str, Any]]:
   """Returns the automata of a folder's files, by their names without endings.
 
-  Files of other endings than those of `reading.FORMATS` are left alone.
+  Says what was done to them. Files of other endings are left alone.
 
   Raises:
     ValueError: If there is none, two have one name, or one cannot be read.
@@ -35,18 +36,21 @@ def read_folder(folder: str) -> dict[str, dict[str, Any]]:
     raise ValueError(
       f'Cannot read {folder}: {error.strerror or error}.'
     ) from error
+  endings = sorted(['.json', *reading.FORMATS])
   found = {}
   for name in names:
     stem, ending = os.path.splitext(name)
-    if ending.lower() not in reading.FORMATS:
+    if ending.lower() not in endings:
       continue
     if stem in found:
       raise ValueError(f'{folder} has two automata called {stem}.')
-    found[stem], _ = read(os.path.join(folder, name))
+    found[stem], notes = read(os.path.join(folder, name))
+    for note in notes:
+      progress.say(note)
   if not found:
-    endings = ', '.join(sorted(reading.FORMATS))
     raise ValueError(
-      f'{folder} has no automaton: no file whose name ends in {endings}.'
+      f'{folder} has no automaton: no file whose name ends in'
+      f' {", ".join(endings)}.'
     )
   return found
 
@@ -83,6 +87,8 @@ def convert(
   """
   if bool(automaton) == bool(pattern):
     raise ValueError('Give one of --automaton and --regex.')
+  if automaton and alphabet != config_lib.Experiment.alphabet:
+    raise ValueError('--alphabet is for --regex.')
   if pattern:
     symbols = read_alphabet(alphabet, pattern)
     automaton = regex.to_fields(pattern, symbols)

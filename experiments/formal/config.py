@@ -1,10 +1,13 @@
 """One experiment on one language: all that its result depends on."""
 
+from collections.abc import Mapping
 import dataclasses
 import types
+from typing import Any
 
 from experiments.engine import experiment as experiment_lib
 from experiments.engine import options
+from experiments.formal import held_strings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,6 +162,7 @@ class Experiment(experiment_lib.BaseExperiment):
 
   def __post_init__(self):
     super().__post_init__()
+    held_strings.check(self.strings, self.test_strings)
     if self.min_range_test_length > self.max_range_test_length:
       raise ValueError(
         f'min_range_test_length ({self.min_range_test_length:,}) must not'
@@ -205,6 +209,28 @@ TASK_FIELDS = (
   'strings',
   'target',
 )
+
+
+# Which strings of a language are tested, where more than a file's are known.
+RANGE_FIELDS = ('max_range_test_length', 'min_range_test_length')
+
+
+def check_range(has_strings_alone: bool, fields: Mapping[str, Any]) -> None:
+  """Checks that a range of test lengths is asked for where there is one.
+
+  Args:
+    has_strings_alone: As of an experiment.
+    fields: What was asked for; None where it was not.
+
+  Raises:
+    ValueError: If the strings of files are all that is tested.
+  """
+  for name in RANGE_FIELDS:
+    if has_strings_alone and fields.get(name) is not None:
+      raise ValueError(
+        f'--{name} is not for --strings without --regex or --automaton: all'
+        ' strings of the files are tested.'
+      )
 
 
 def task_title(experiment: Experiment) -> str:

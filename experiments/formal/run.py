@@ -197,6 +197,7 @@ def evaluate(
   """
   held = load_experiment(workdir, task_module, model_module)
   trained = held.experiment
+  config_lib.check_range(trained.has_strings_alone, overrides)
   experiment = trained.replaced(**overrides)
   folder = output_dir or workdir
   if lengths and output_dir:

@@ -65,9 +65,12 @@ def write(
   draw = _pairs if is_adversarial else _strings
   separator = ' ' if max(map(len, symbols)) > 1 else ''
   lines = []
-  for tokens, answer in draw(experiment, task, lengths, num_strings):
-    string = separator.join(symbols[token] for token in tokens if token >= 0)
-    lines.append(f'{string}\t{labels[answer]}\n')
+  with progress.timed(
+    f'Drawing strings of {min_length:,} to {max_length:,} symbols'
+  ):
+    for tokens, answer in draw(experiment, task, lengths, num_strings):
+      string = separator.join(symbols[token] for token in tokens if token >= 0)
+      lines.append(f'{string}\t{labels[answer]}\n')
   results.save(output, ''.join(lines))
   progress.say(f'{output}: {len(lines):,} strings.')
 

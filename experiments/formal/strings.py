@@ -58,7 +58,9 @@ def describe_tests(paths: Sequence[str]) -> dict[str, Any]:
   Raises:
     ValueError: If a file cannot be read, or is given twice.
   """
-  if len(set(paths)) < len(paths):
+  if not all(paths):
+    raise ValueError(f'A file has no name: {",".join(paths)!r}.')
+  if len({*map(os.path.realpath, paths)}) < len(paths):
     raise ValueError(f'A file is given twice: {", ".join(paths)}.')
   return {path: _held(path, read(path)) for path in paths}
 
@@ -116,7 +118,6 @@ def make_task(
     ValueError: If a field is wrong.
   """
   held = experiment.strings
-  _check(held, ('file', 'sha256', 'lengths', 'alphabet', 'labels'))
   if task is None:
     alphabet, labels = held['alphabet'], held['labels']
   else:
@@ -201,14 +202,6 @@ def make_training_task(
   if not experiment.strings or isinstance(task, strings_task.StringsTask):
     return task
   return make_task(experiment, task)
-
-
-def _check(held: dict[str, Any], names: Sequence[str]) -> None:
-  if set(held) != set(names) or not held['lengths']:
-    raise ValueError(
-      'strings must be what experiments.formal.strings.describe returns, with'
-      f' {", ".join(names)}.'
-    )
 
 
 def symbols_and_labels(

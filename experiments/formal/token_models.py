@@ -29,6 +29,7 @@ from flax import nnx
 import haiku as hk
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from experiments.engine import parameters
 from experiments.formal import blame, data, models, reading
@@ -190,12 +191,18 @@ def _logits(name, core, task, params, tokens_BxW, rng) -> jax.Array:
     shapes.append((batch_size, task.output_size))
   with blame.blamed(f'{name}, tokens of shape {tokens_BxW.shape}'):
     logits = core.apply(params, tokens_BxW, rng)
-    if logits.shape not in shapes or not jnp.issubdtype(
-      logits.dtype, jnp.floating
+    is_array = isinstance(logits, jax.Array | np.ndarray)
+    if not (
+      is_array
+      and logits.shape in shapes
+      and jnp.issubdtype(logits.dtype, jnp.floating)
     ):
+      found = type(logits).__name__
+      if is_array:
+        found = f'{logits.dtype} of shape {logits.shape}'
       raise ValueError(
         f'its logits must be floats of shape {" or ".join(map(str, shapes))},'
-        f' got {logits.dtype} of shape {logits.shape}.'
+        f' got {found}.'
       )
   return logits.astype(jnp.float32)
 

@@ -20,10 +20,21 @@ from experiments.engine import tables as tables_lib
 from experiments.engine import workdir as workdir_lib
 from experiments.formal import config as config_lib
 from experiments.formal import report
-from experiments.sweeps import numbers, paper, pictures, results
+from experiments.sweeps import (
+  grid,
+  numbers,
+  own,
+  paper,
+  pictures,
+  presets,
+  results,
+)
 
 NAME = 'comparison'
 _MAX_VALUE = 40
+# Is no field: a sweep's tests may have other parameters of the task than it
+# trains with.
+_AT_TEST = 'task_params at test'
 _NOTE = (
   'A cell with several learning rates is shown at the one of the highest mean'
   ' score over its seeds, a choice that sees the test. `perfect`: how many of'
@@ -70,6 +81,8 @@ def compare(places: Sequence[str], output_dir: str) -> None:
   """
   if not places:
     raise ValueError('--workdirs names no folder to compare.')
+  if not all(places):  # Which would be the folder that one stands in.
+    raise ValueError(f'--workdirs has an empty name: {",".join(places)!r}.')
   if len({*map(os.path.realpath, places)}) < len(places):
     raise ValueError('--workdirs has the same folder twice.')
   curves = [curve for place in places for curve in _curves(place)]
@@ -101,7 +114,11 @@ def compare(places: Sequence[str], output_dir: str) -> None:
 def _curves(place: str) -> Iterator[Curve]:
   """Yields what there is to compare in a place."""
   if place.endswith('.json'):
-    yield from _of_result(place, results.load(place))
+    result = results.load(place)
+    above = os.path.dirname(os.path.dirname(files.absolute(place)))
+    is_kept = files.exists(os.path.join(above, results.DEFINITION))
+    known = _presets(os.path.dirname(above)) if is_kept else presets.PRESETS
+    yield from _of_result(place, result, known)
     return
   if not files.is_folder(place):
     raise ValueError(f'There is no folder {place}.')
@@ -113,7 +130,10 @@ def _curves(place: str) -> Iterator[Curve]:
     trained = found.training_length if is_trained else 0
     yield Curve(
       place,
-      results.stored(found.experiment),
+      {
+        **results.stored(found.experiment),
+        _AT_TEST: found.experiment.task_params,
+      },
       accuracy,
       trained,
       found.chance,
@@ -125,9 +145,11 @@ def _curves(place: str) -> Iterator[Curve]:
   folder = in_workdir if files.is_folder(in_workdir) else place
   is_empty = True
   is_run = files.exists(os.path.join(place, workdir_lib.CONFIG_FILE))
+  known = {} if is_run else _presets(folder)
   for result in () if is_run else results.load_all(folder):
     is_empty = False
-    yield from _of_result(f'{place}: {result.task}/{result.model}', result)
+    name = f'{place}: {result.task}/{result.model}'
+    yield from _of_result(name, result, known)
   if is_empty:
     raise ValueError(
       f'{place} has nothing to compare: neither {report.NAME}.json, which'
@@ -135,16 +157,34 @@ def _curves(place: str) -> Iterator[Curve]:
     )
 
 
-def _of_result(name: str, result: results.Result) -> Iterator[Curve]:
-  """Yields a cell's tests, each at its best learning rate."""
+def _presets(folder: str) -> Mapping[str, grid.Preset]:
+  """Returns ours, and the sweeps that are kept in a folder of results."""
+  return {**own.kept(folder), **presets.PRESETS}
+
+
+def _of_result(
+  name: str, result: results.Result, known: Mapping[str, grid.Preset]
+) -> Iterator[Curve]:
+  """Yields a cell's tests, each at its best learning rate.
+
+  Args:
+    name: Of the cell.
+    result: Its result.
+    known: Sweeps, which say what a test's parameters are.
+  """
+  preset = known.get(result.preset)
+  tests = preset.tests.get(result.task, {}) if preset else {}
   for test in result.accuracy:
     accuracy = results.accuracies(result, test)
     rate = numbers.best_learning_rate(result, test, paper.EXTRAPOLATION)
     runs = numbers.runs_at(result, rate)
     seeds = [result.runs[i]['seed'] for i in runs]
+    params = result.experiment.get('task_params', {})
     fields = {
       **dataclasses.asdict(config_lib.Experiment()),
       **result.experiment,
+      # Behind a comma stands a further kind of strings.
+      _AT_TEST: tests.get(test.partition(', ')[0], params),
       'learning_rate': rate,
       'seed': seeds,
       'model_init_seed': seeds,
@@ -232,12 +272,17 @@ def _differences(curves: Sequence[Curve]) -> tuple[list[str], list[list[str]]]:
 
 
 def _meant(fields: Mapping[str, Any], name: str) -> Any:
-  """Returns a field's value; nothing for a default that has no meaning."""
+  """Returns a field's value; nothing for what has no meaning."""
   value = fields.get(name)
   others = {
     'task': ('task_module', *config_lib.SOURCES),
     'architecture': ('model_module',),
   }
+  is_alone = fields.get('strings') and not (
+    fields.get('regex') or fields.get('automaton')
+  )
+  if is_alone and name in config_lib.RANGE_FIELDS:
+    return ''
   is_replaced = any(fields.get(other) for other in others.get(name, ()))
   is_default = value == getattr(config_lib.Experiment, name, None)
   return '' if is_replaced and is_default else value

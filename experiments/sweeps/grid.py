@@ -88,6 +88,10 @@ def cells(preset: Preset) -> list[Cell]:
       with blamed(f'{task}/{model}'):
         names = _names(task, model, preset.base, task_fields, model_fields)
         fields = {**names, **preset.base, **task_fields, **model_fields}
+        if held := fields.get('strings'):
+          # Which say themselves how long they are.
+          longest, _ = held['lengths'][-1]
+          fields.setdefault('sequence_length', longest)
         # All are made, so that a bad seed or rate fails now.
         experiment, *_ = (
           config_lib.Experiment(

@@ -231,6 +231,12 @@ def is_perfect(accuracy_RxT: np.ndarray, training_length: int) -> np.ndarray:
   return ((beyond == 1) | ~is_tested).all(axis=1) & is_tested.any(axis=1)
 
 
+def has_longer(result: results.Result, test: str) -> bool:
+  """Returns whether any length of a test is beyond training."""
+  beyond = results.accuracies(result, test)[:, result.training_length :]
+  return bool((~np.isnan(beyond)).any())
+
+
 def num_perfect(result: results.Result) -> int:
   """Returns how many runs are right on all strings beyond training."""
   accuracies = [results.accuracies(result, test) for test in result.accuracy]

@@ -32,7 +32,14 @@ from experiments.engine import (
   results,
   selection,
 )
-from experiments.formal import automata, models, run, strings
+from experiments.formal import (
+  adversarial,
+  automata,
+  held_strings,
+  models,
+  run,
+  strings,
+)
 from experiments.formal import config as config_lib
 from experiments.sweeps import grid, presets
 from experiments.sweeps import results as results_lib
@@ -44,6 +51,8 @@ _SEEDS = [0, 1, 2]
 
 # Names are folders.
 _NAME = re.compile(r'\w[\w.,=+-]{0,99}')
+# Of a test: a comma stands between it and its kind of strings.
+_TEST = re.compile(r'\w[\w .=+-]{0,99}')
 _FIELDS = {
   field.name: field for field in dataclasses.fields(config_lib.Experiment)
 }
@@ -97,7 +106,7 @@ def chosen(
     return preset, presets.PRESETS[preset], fields
   if cells:
     modules = {
-      name: [part for part in fields.pop(name, '').split(',') if part]
+      name: fields.pop(name).split(',') if name in fields else []
       for name in _MODULES
     }
     return _name_of(cells), read(cells, modules), fields
@@ -176,14 +185,23 @@ def _with_files(fields: dict[str, Any]) -> dict[str, Any]:
     completed['automaton'] = found.fields
     for note in found.notes:
       progress.say(note)
-  if isinstance(fields.get('strings'), str):
-    completed['strings'] = strings.describe(fields['strings'])
-    longest, _ = completed['strings']['lengths'][-1]
-    completed.setdefault('sequence_length', longest)
-  if isinstance(fields.get('test_strings'), str):
-    tests = strings.describe_tests(fields['test_strings'].split(','))
-    completed['test_strings'] = tests
+  if held := fields.get('strings'):
+    path = held if isinstance(held, str) else held['file']
+    completed['strings'] = _as_held(held, strings.describe(path))
+  if held := fields.get('test_strings'):
+    paths = held.split(',') if isinstance(held, str) else list(held)
+    tests = strings.describe_tests(paths)
+    completed['test_strings'] = _as_held(held, tests)
   return completed
+
+
+def _as_held(held: Any, found: dict[str, Any]) -> dict[str, Any]:
+  """Returns what is held of files; what a sweep kept of them must be that."""
+  if not isinstance(held, str) and held != found:
+    raise ValueError(
+      'what is held of strings is not what is in their files; give the paths.'
+    )
+  return found
 
 
 def _read(path: str, change=lambda fields: fields) -> grid.Preset:
@@ -227,6 +245,8 @@ def _to_preset(contents: Any, change) -> grid.Preset:
         # The path of what is in a file of its own.
         if not (name in _IN_FILES and isinstance(value, str)):
           parameters.check_type(name, value, kind)
+      held = {k: v for k, v in fields.items() if not isinstance(v, str)}
+      held_strings.check(held.get('strings', {}), held.get('test_strings', {}))
       return change(fields)
 
   tests = contents.get('tests', {})
@@ -236,6 +256,12 @@ def _to_preset(contents: Any, change) -> grid.Preset:
     if not of_task:
       raise ValueError(f'tests of {task} must not be empty.')
     for test, params in of_task.items():
+      if not _TEST.fullmatch(test) or test == adversarial.NAME:
+        raise ValueError(
+          f'tests of {task}: {reprlib.repr(test)} is no name of a test:'
+          ' letters, digits, spaces and _ . = + - only, and not'
+          f' {adversarial.NAME}.'
+        )
       _check_object(f'the test {test!r} of {task}', params)
   about = contents.get('about', '')
   if not isinstance(about, str):

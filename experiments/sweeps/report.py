@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 import os
+import shlex
 import textwrap
 
 from experiments.engine import files
 from experiments.engine import results as results_lib
 from experiments.engine import tables as tables_lib
+from experiments.engine import workdir as workdir_lib
 from experiments.sweeps import (
   mlregtest,
   numbers,
@@ -52,6 +54,11 @@ def report(
   folder = results_folder or os.path.join(workdir, results_lib.FOLDER)
   if not files.is_folder(workdir or folder):
     raise ValueError(f'There is no folder {workdir or folder}.')
+  if files.exists(os.path.join(workdir or folder, workdir_lib.CONFIG_FILE)):
+    raise ValueError(
+      f'{workdir or folder} holds a trained run, not a sweep: python -m'
+      f' launch.compare --workdirs={shlex.quote(workdir or folder)}'
+    )
   found, of_languages = measured(folder)
   text = markdown(found, of_languages)
   if page:

@@ -193,6 +193,15 @@ def load(file: str) -> Result:
   """
 
   def take(contents):
+    names = [field.name for field in dataclasses.fields(Result)]
+    # The last one is not in older results.
+    if not isinstance(contents, dict) or not (
+      {*names[:-1]} <= {*contents} <= {*names}
+    ):
+      raise ValueError(
+        'it is no measured cell of a sweep, which has'
+        f' {", ".join(names)}. (Of a trained run, its folder is compared.)'
+      )
     result = Result(**contents)
     _check(result)
     return result

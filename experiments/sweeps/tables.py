@@ -15,6 +15,7 @@ MISSING = 'missing'
 _MIN_SEEDS = 16
 _DIVERGED = '†'
 _DIFFERS = '‡'
+_NO_LONGER = '§'
 
 Tables = Mapping[str, Sequence[numbers.Entry]]
 # Of text: a header and rows.
@@ -56,9 +57,23 @@ def legend(entries: Sequence[numbers.Entry]) -> str:
   results_ = [entry.result for entry in entries if entry.result]
   if any(map(numbers.diverged, results_)):
     text += f' {_DIVERGED} Some runs diverged and count as frozen then.'
+  if any(map(_has_no_longer, entries)):
+    text += (
+      f' {_NO_LONGER} Nothing beyond training is tested: the mean over all'
+      ' lengths that are.'
+    )
   if any(_differences(entry) for entry in entries):
     text += f' {_DIFFERS} Not as the preset says: see below.'
   return text
+
+
+def _has_no_longer(entry: numbers.Entry) -> bool:
+  """Whether an entry's number is none of lengths beyond training."""
+  return (
+    entry.ours is not None
+    and entry.setting == paper.EXTRAPOLATION
+    and not numbers.has_longer(entry.result, entry.test)
+  )
 
 
 def _differences(entry: numbers.Entry) -> list[str]:
@@ -100,6 +115,8 @@ def _measured(entry: numbers.Entry) -> str:
   text = ' / '.join(map(_percent, found))
   if numbers.diverged(entry.result):
     text += f' {_DIVERGED}'
+  if _has_no_longer(entry):
+    text += f' {_NO_LONGER}'
   if _differences(entry):
     text += f' {_DIFFERS}'
   return text
@@ -231,6 +248,8 @@ def _perfect(result: results.Result) -> str:
 def _lengths(entry: numbers.Entry) -> str:
   trained = entry.result.training_length
   longest = len(entry.result.accuracy[entry.test][0])
+  if not numbers.has_longer(entry.result, entry.test):
+    return f'trained 1..{trained}, tested none beyond'
   return f'trained 1..{trained}, tested {trained + 1}..{longest}'
 
 

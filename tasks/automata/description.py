@@ -61,6 +61,11 @@ def in_order(names: Sequence[str]) -> list[str]:
   return sorted(names, key=key)
 
 
+def one_line(text: str) -> str:
+  """Returns a text whose characters that cannot be printed are escaped."""
+  return ''.join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def check_size(num_states: int, num_symbols: int, what: str) -> None:
   """Raises a ValueError if an automaton is larger than the limits.
 

@@ -26,7 +26,7 @@ def read_alphabet(
     ValueError: If the list isn't one of strings, or if there is a comma or a
       space that the expression never has.
   """
-  if text.lstrip().startswith('["'):
+  if _is_json(text, parse_json):
     try:
       symbols = parse_json(text)
     except (ValueError, RecursionError) as error:
@@ -53,6 +53,21 @@ def read_alphabet(
         f" the symbols with nothing between them, as --alphabet='{right}'."
       )
   return list(text)
+
+
+def _is_json(text: str, parse_json: Callable[[str], Any]) -> bool:
+  """Whether an alphabet is meant as a list of JSON, right or wrong.
+
+  Brackets are symbols too, as in [], or [(01)].
+  """
+  if re.match(r'\s*\[\s*"', text):
+    return True
+  if not re.search('[,["]', text.lstrip()[1:]):
+    return False
+  try:
+    return isinstance(parse_json(text), list)
+  except (ValueError, RecursionError):
+    return False
 
 
 def from_regex(regex: str, alphabet: Sequence[str]) -> automaton_lib.Automaton:

@@ -103,7 +103,8 @@ class _Parser:
 
   def fail(self, position: int, problem: str) -> NoReturn:
     raise ValueError(
-      f'Regex {self._shown()} does not parse at position {position}: {problem}.'
+      f'Regex {self._shown()} does not parse at position {position}:'
+      f' {description.one_line(problem)}.'
     )
 
   def _shown(self):
@@ -113,7 +114,7 @@ class _Parser:
   def _unknown(self, position: int, symbol: str) -> NoReturn:
     raise ValueError(
       f'Regex {self._shown()}, position {position}: symbol {symbol!r} is not in'
-      f' the alphabet {", ".join(self._alphabet)}.'
+      f' the alphabet {description.one_line(", ".join(self._alphabet))}.'
     )
 
   def _peek(self) -> str:

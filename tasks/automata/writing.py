@@ -22,6 +22,9 @@ def to_dot(fields: Mapping[str, Any]) -> str:
   node = {state: f's{i}' for i, state in enumerate(fields['states'])}
   outputs = fields.get('outputs')
   accepting = set(fields.get('accepting', ()))
+  if outputs is None and not accepting:
+    # Without a doublecircle only what a state answers says that it rejects.
+    outputs = dict.fromkeys(node, 'FALSE')
   lines = ['digraph automaton {']
   for state, name in node.items():
     label, shape = _escaped(state), 'circle'

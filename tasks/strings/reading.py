@@ -30,7 +30,7 @@ class Strings(NamedTuple):
     strings: Each a sequence of symbols; none is empty.
     labels: Their names, one a string.
     lines: The line of each.
-    notes: One line for each thing that was left out.
+    notes: One line for each thing that was left out or cannot be learned.
     checksum: SHA-256 of the file, and of that of its labels.
   """
 
@@ -77,7 +77,7 @@ def read(path: str | os.PathLike) -> Strings:
   found = [
     (line, string, label)
     if isinstance(string, str)
-    else (line, [symbols.setdefault(s, s) for s in string], label)
+    else (line, tuple(symbols.setdefault(s, s) for s in string), label)
     for line, string, label in found
   ]
   kept = [row for row in found if row[1]]
@@ -87,6 +87,18 @@ def read(path: str | os.PathLike) -> Strings:
   if num_empty := len(found) - len(kept):
     strings = 'string is' if num_empty == 1 else 'strings are'
     notes.append(f'{place}: {num_empty:,} empty {strings} left out.')
+  first: dict[Sequence[str], tuple[int, str]] = {}
+  torn: dict[Sequence[str], int] = {}
+  for line, string, label in kept:
+    if first.setdefault(string, (line, label))[1] != label:
+      torn.setdefault(string, line)
+  if torn:
+    string, line = next(iter(torn.items()))
+    notes.append(
+      f'{place}: {len(torn):,} of {len(first):,} distinct strings have several'
+      f' labels, as that of lines {first[string][0]} and {line}: no answer to'
+      ' them is always right.'
+    )
   lines, strings, labels = map(list, zip(*kept, strict=True))
   return Strings(strings, labels, lines, notes, digest.hexdigest())
 

@@ -43,14 +43,18 @@ def alphabet_of(strings: reading.Strings) -> list[str]:
 def labels_of(strings: reading.Strings) -> list[str]:
   """Returns the names of the classes, in order.
 
+  They are `LABELS` if there is one name of each, whatever its case; otherwise
+  each name is a class: of -, 0 and + there are three.
+
   Raises:
     ValueError: If there is only one.
   """
   names = sorted(set(strings.labels))
-  if all(name.lower() in description.NO | description.YES for name in names):
-    if len({name.lower() in description.YES for name in names}) == 2:
-      return list(LABELS)
-  elif len(names) > 1:
+  classes = {name.lower() for name in names}
+  has_both = classes & description.NO and classes & description.YES
+  if has_both and len(classes) == 2:
+    return list(LABELS)
+  if len(names) > 1:
     return description.in_order(names)
   raise ValueError(
     f'There is nothing to learn: all strings have the label {names[0]!r}.'
@@ -68,13 +72,21 @@ def to_groups(
     labels: Name k is the class k; of `LABELS` other names do too.
 
   Raises:
-    ValueError: If a symbol or a label is not one of these; names the line.
+    ValueError: If a symbol or a label is not one of these, with the line; or if
+      two labels are of one class.
   """
   number = {symbol: i for i, symbol in enumerate(alphabet)}
   class_of = {name: k for k, name in enumerate(labels)}
   if list(labels) == list(LABELS):
     class_of = dict.fromkeys(description.NO, 0)
     class_of |= dict.fromkeys(description.YES, 1)
+    for names in (description.NO, description.YES):
+      found = names & {label.lower() for label in strings.labels}
+      if len(found) > 1:
+        raise ValueError(
+          f'The labels {" and ".join(sorted(found))} would both mean'
+          f' {labels[class_of[min(found)]]}; give them one name.'
+        )
   members: dict[int, list[int]] = {}
   answers_N = np.zeros(len(strings.labels), np.int32)
   for i, label in enumerate(strings.labels):
@@ -96,7 +108,7 @@ def to_groups(
       i = places[row]
       raise ValueError(
         f'line {strings.lines[i]}: the symbol {strings.strings[i][column]!r} is'
-        f' not in the alphabet {" ".join(alphabet)}.'
+        f' not in the alphabet {description.one_line(" ".join(alphabet))}.'
       )
     groups[length] = Group(tokens, answers_N[places])
   return groups

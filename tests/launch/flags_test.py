@@ -4,6 +4,9 @@ import ast
 import dataclasses
 import json
 import re
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -68,7 +71,9 @@ def test_what_cannot_be_is_one_line(tmp_path):
   (tmp_path / 'deep.json').write_text(_nested(10**5))
   (tmp_path / 'twice.json').write_text('{"a": 1, "a": 2}')
   (tmp_path / 'a.txt').write_text('ab\tTRUE\nb\n')
+  (tmp_path / 'ab.txt').write_text('ab\tTRUE\nb\tFALSE\n')
   strings = f'--strings={tmp_path}/a.txt'
+  alone = f'--strings={tmp_path}/ab.txt'
   workdir = f'--workdir={tmp_path}/run'
   results = f'--results={tmp_path}/results'
   cases = {
@@ -94,6 +99,8 @@ def test_what_cannot_be_is_one_line(tmp_path):
     ('train', '--min_range_test_length=501'): 'must not exceed max_range',
     ('train', '--task=reverse_string', '--adversarial'): 'has no automaton',
     ('sweep', '--preset=smoke', '--automata=.', results): '--automata is for',
+    ('train', alone, '--max_range_test_length=500'): 'is not for --strings wit',
+    ('describe', alone, '--min_range_test_length=2'): 'is not for --strings w',
     ('train', '--minimize'): '--minimize is for --automaton',
     (
       'train',
@@ -152,6 +159,19 @@ def test_what_cannot_be_is_one_line(tmp_path):
     assert len(stderr) < 2100, what
   assert sorted(path.name for path in tmp_path.iterdir()) == [
     'a.txt',
+    'ab.txt',
     'deep.json',
     'twice.json',
   ]
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_imports_in_one_line(number):
+  code = (
+    'import os, sys; sys.argv = ["-m"]; import launch;'
+    f' os.kill(os.getpid(), {number:d})'
+  )
+  done = subprocess.run(
+    [sys.executable, '-c', code], capture_output=True, cwd=commands.REPOSITORY
+  )
+  assert (done.returncode, done.stderr) == (128 + number, b'Interrupted.\n')

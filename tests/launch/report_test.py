@@ -49,3 +49,12 @@ def test_damaged_result_is_one_line_that_names_it(workdir):
   (line,) = stderr.splitlines()
   assert line.startswith('Error: ')
   assert str(path) in line
+
+
+def test_a_run_has_no_report(tmp_path):
+  (tmp_path / 'config.json').write_text('{}')
+  for flag in ('workdir', 'results'):
+    status, _, stderr = commands.run('report', f'--{flag}={tmp_path}')
+    assert status == 1
+    assert 'holds a trained run, not a sweep' in stderr
+  assert [path.name for path in tmp_path.iterdir()] == ['config.json']

@@ -1,5 +1,6 @@
 """Tests of reading automata from files."""
 
+import os
 import re
 
 import hypothesis
@@ -231,7 +232,8 @@ class TestBadInput:
     assert '\n' not in str(error.value)
 
   def test_unreadable_files(self, tmp_path):
-    for path in (tmp_path / 'absent.json', tmp_path):
+    os.mkfifo(tmp_path / 'pipe.att')
+    for path in (tmp_path / 'absent.json', tmp_path, tmp_path / 'pipe.att'):
       with pytest.raises(ValueError, match='Cannot read') as error:
         reading.read(path)
       assert str(path) in str(error.value)

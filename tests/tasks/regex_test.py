@@ -122,6 +122,7 @@ class TestRegex:
       ('a[bc]', 3, "'c' is not in the alphabet"),
       ('a[c-e]', 2, 'the range c-e has no symbol'),
       ('a[b-a]', 2, 'b-a is no range'),
+      ('a[b-\n]', 2, r'b-\n is no range'),
       (r'a[\d-a]', 4, "'-' is not in the alphabet"),
       (r'a\bb', 1, r'\b is no escape (word boundaries'),
       (r'a\q', 1, r'\q is no escape'),
@@ -198,6 +199,9 @@ class TestRegex:
       ('a,', 'a,', ['a', ',']),
       ('["a", ","]', 'a', ['a', ',']),
       ('[]', r'\[', ['[', ']']),
+      ('[(01)]', r'\[0', list('[(01)]')),
+      ('[,]', r'\[,', list('[,]')),
+      (' [ "a", "b" ]', 'a', ['a', 'b']),
     ],
   )
   def test_alphabets(self, text, regex, symbols):
@@ -211,6 +215,9 @@ class TestRegex:
       ('up,down', 'up', r'--alphabet=\'\["up", "down"\]\''),
       ('["a", 1]', 'a', 'a list of strings.* it has 1'),
       ('["a"', 'a', 'cannot be read as JSON'),
+      ('[ "a", b]', 'a', 'cannot be read as JSON'),
+      ('[1,2]', 'a', 'a list of strings.* it has 1'),
+      ('[["a"]]', 'a', r"a list of strings.* it has \['a'\]"),
     ],
   )
   def test_bad_texts_of_alphabets(self, text, regex, problem):

@@ -1,6 +1,7 @@
 """Tests of reading labelled strings from files, and of their task."""
 
 import collections
+import os
 
 import hypothesis
 from hypothesis import strategies as st
@@ -85,7 +86,7 @@ class TestReading:
     found = reading.read(write(tmp_path, 'main.tok', 'a\n\nb a\n'))
     assert found.labels == ['1', '1']
     found = reading.read(write(tmp_path, 'b', '2 2\n1 0\n0 1 7\n'))
-    assert found.strings == [['7']]
+    assert found.strings == [('7',)]
 
   def test_the_checksum_is_of_all_that_is_read(self, tmp_path):
     _files(tmp_path)
@@ -124,7 +125,8 @@ class TestBadInput:
 
   def test_unreadable_files(self, tmp_path):
     write(tmp_path, 'x.tok', 'a\n')
-    for name in ('absent.txt', '', 'x.tok'):
+    os.mkfifo(tmp_path / 'pipe')  # Nobody writes: it would be waited for.
+    for name in ('absent.txt', '', 'x.tok', 'pipe'):
       with pytest.raises(ValueError, match='Cannot read') as error:
         reading.read(tmp_path / name)
       assert str(tmp_path) in str(error.value)
@@ -148,6 +150,47 @@ class TestBadInput:
       found = reading.read(write(tmp_path, 'a.txt', f'a\t{label}\n'))
       with pytest.raises(ValueError, match='nothing to learn'):
         strings_task.labels_of(found)
+
+  @pytest.mark.parametrize(
+    ('labels', 'names'),
+    [
+      ('+-', ['FALSE', 'TRUE']),
+      (('True', 'FALSE', 'true'), ['FALSE', 'TRUE']),
+      ('-0+', ['+', '-', '0']),
+      (('no', '0', 'yes'), ['0', 'no', 'yes']),
+      (('no', '0'), ['0', 'no']),
+      (('yes', 'maybe'), ['maybe', 'yes']),
+    ],
+  )
+  def test_each_label_is_a_class(self, labels, names, tmp_path):
+    text = ''.join(f'{"a" * (i + 1)}\t{x}\n' for i, x in enumerate(labels))
+    found = reading.read(write(tmp_path, 'a.txt', text))
+    classes = strings_task.labels_of(found)
+    assert sorted(classes) == sorted(names)
+    groups = strings_task.to_groups(found, 'a', classes)
+    for i, label in enumerate(labels):
+      known = {'+': 'TRUE', '-': 'FALSE'} if len(labels) == 2 else {}
+      name = known.get(label, label)
+      if name not in classes:
+        name = name.upper()
+      assert classes[groups[i + 1].answers[0]] == name
+
+  def test_two_labels_are_not_one_of_two_classes(self, tmp_path):
+    found = reading.read(write(tmp_path, 'a.txt', 'a\t-\nb\t0\nab\t+\n'))
+    with pytest.raises(ValueError, match='- and 0 would both mean FALSE'):
+      strings_task.to_groups(found, 'ab', strings_task.LABELS)
+
+  @pytest.mark.parametrize(
+    'text',
+    [
+      'ab\t1\na\t1\nab\t0\nab\t0\nab\t1\n',
+      'a b\t1\na\t1\na b\t0\na b\t0\na b\t1\n',
+    ],
+  )
+  def test_contradictions_are_said(self, text, tmp_path):
+    (note,) = reading.read(write(tmp_path, 'a.txt', text)).notes
+    assert '1 of 2 distinct strings have several labels' in note
+    assert 'lines 1 and 3' in note
 
   @hypothesis.given(
     st.sampled_from(['a.txt', 'a.abbadingo', 'main.tok', 'labels.txt']),

@@ -116,6 +116,13 @@ def _check(builder, task_name='parity_check', **fields):
   )
 
 
+def _check_wide(builder):
+  """As `_check`, where strings are padded further."""
+  task = registries.TASK_BUILDERS['parity_check']()
+  model = token_models.make(builder, _DEFAULTS, task)
+  model_checks.check(builder.__name__, model, task, [5, 24], False)
+
+
 def _of_embedding(f, **linear):
   """Returns a Haiku function: f of embedded tokens, and a readout."""
 
@@ -185,7 +192,7 @@ class NnxBatchNorm(nnx.Module):
     (_of_embedding(_fails_beyond(6)), r'\(1, 9\).*too wide'),
     (
       _of_embedding(lambda tokens, x: x / 0),
-      'some of its logits are not finite',
+      'some of its logits.* are not finite',
     ),
     (_of_embedding(lambda tokens, x: x.mean(1)), 'answers change'),
     (_of_embedding(lambda tokens, x: x.cumsum(1)), 'answers change'),
@@ -209,6 +216,64 @@ def test_what_a_model_must_not_be_is_one_line(builder, message):
   with pytest.raises(ValueError, match=message) as caught:
     _check(builder)
   assert str(caught.value).startswith(builder.__name__)
+  assert len(str(caught.value).splitlines()) == 1
+
+
+def _plain(tokens, x):
+  return x
+
+
+_calls = []
+
+
+def _counting(tokens, x):
+  _calls.append(0)
+  return x * len(_calls)
+
+
+def _beside(change):
+  """Returns a Haiku function that would be right, were it not for a change."""
+
+  def own(tokens, input_size, output_size):
+    right = _of_embedding(_plain)(tokens, input_size, output_size)
+    return change(tokens, right, jnp.arange(output_size) * 5.0)
+
+  return own
+
+
+@pytest.mark.parametrize(
+  ('change', 'message'),
+  [
+    (
+      lambda tokens, x, y: x + y * jnp.arange(len(x))[:, None, None],
+      'when other strings stand beside a string',
+    ),
+    (lambda tokens, x, y: x + y * x.mean(0), 'when other strings'),
+    (lambda tokens, x, y: x * len(x), 'when other strings'),
+    (
+      lambda tokens, x, y: (
+        x + 5 * jax.random.normal(jax.random.key(0), x.shape)
+      ),
+      'when other strings',
+    ),
+    (lambda tokens, x, y: x + y * (x.shape[1] > 12), 'when 21 more -1 stand'),
+    (
+      lambda tokens, x, y: x + y * ((tokens < 0).sum() > 60),
+      'when 21 more -1 stand',
+    ),
+    (
+      lambda tokens, x, y: jnp.where(x.shape[1] > 12, jnp.nan, x),
+      'some of its logits.* are not finite',
+    ),
+    (lambda tokens, x, y: x + y * np.random.normal(), 'when it is called agai'),
+    (lambda tokens, x, y: _counting(tokens, x), 'when it is called again'),
+    (lambda tokens, x, y: (x, x), r'\(1, 2\), got tuple'),
+    (lambda tokens, x, y: None, r'\(1, 2\), got NoneType'),
+  ],
+)
+def test_answers_depend_on_symbols_alone(change, message):
+  with pytest.raises(ValueError, match=message) as caught:
+    _check_wide(_beside(change))
   assert len(str(caught.value).splitlines()) == 1
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from experiments.engine import stopping
+from experiments.engine import workdir as workdir_lib
 from experiments.formal import (
   builders,
   config,
@@ -87,7 +88,6 @@ def test_lengths_are_those_of_the_file_as_often_as_they_are_there(experiment):
     ({'target': 'state'}, '--target is for --regex or --automaton'),
     ({'regex': 'a', 'alphabet': 'ab', 'target': 'state'}, 'not for --strings'),
     ({'task_module': 'x'}, 'Give only one of task_module and strings'),
-    ({'strings': {'file': 'x'}}, 'strings must be what'),
   ],
 )
 def test_what_cannot_be(experiment, fields, message):
@@ -95,6 +95,65 @@ def test_what_cannot_be(experiment, fields, message):
   with pytest.raises(ValueError, match=message):
     builders.make_task(experiment)
     builders.make_curriculum(experiment)
+
+
+_HELD = {'file': 'x', 'sha256': 'a' * 64, 'lengths': [[3, 2], [5, 1]]}
+_TRAINING = {**_HELD, 'alphabet': ['a', 'b'], 'labels': ['0', '1']}
+
+
+@pytest.mark.parametrize(
+  ('change', 'message'),
+  [
+    ({'lengths': None}, 'lengths must be rising pairs'),
+    ({'lengths': []}, 'lengths must be rising pairs'),
+    ({'lengths': 'x'}, 'lengths must be rising pairs'),
+    ({'lengths': [['a', None]]}, 'lengths must be rising pairs'),
+    ({'lengths': [[3, 1], [3, 1]]}, 'lengths must be rising pairs'),
+    ({'lengths': [[0, 1]]}, 'lengths must be rising pairs'),
+    ({'lengths': [[1, True]]}, 'lengths must be rising pairs'),
+    ({'lengths': [[1, 10**17]]}, 'lengths must be rising pairs'),
+    ({'file': 3}, 'file must be distinct texts'),
+    ({'file': ['x']}, 'file must be distinct texts|of another file'),
+    ({'sha256': 'x'}, 'sha256 must be 64 digits'),
+    ({'more': 1}, 'must be the path of a file, or what was held of it'),
+    ({'alphabet': ['a', 'b', 'a']}, 'alphabet must be distinct texts'),
+    ({'alphabet': [1]}, 'alphabet must be distinct texts'),
+    ({'labels': 5}, 'labels must be distinct texts'),
+    ({'labels': ['0']}, 'labels must be two or more'),
+  ],
+)
+def test_what_is_held_of_files_is_checked(change, message):
+  config.Experiment(strings=_TRAINING, test_strings={'x': _HELD})
+  with pytest.raises(ValueError, match=message) as caught:
+    config.Experiment(strings={**_TRAINING, **change})
+  assert len(str(caught.value).splitlines()) == 1
+  if not {'alphabet', 'labels'} & {*change}:
+    with pytest.raises(ValueError, match=message):
+      config.Experiment(test_strings={'x': {**_HELD, **change}})
+
+
+@pytest.mark.parametrize('tests', [{'f': 7}, {'f': []}, {'y': _HELD}])
+def test_what_is_held_of_tests_is_by_file(tests):
+  with pytest.raises(ValueError, match='test_strings'):
+    config.Experiment(test_strings=tests)
+
+
+def test_files_to_test_on_are_named_once(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  _write(tmp_path / 'a.txt')
+  for paths, message in (
+    (['a.txt', './a.txt'], 'given twice'),
+    (['a.txt', ''], 'has no name'),
+  ):
+    with pytest.raises(ValueError, match=message):
+      strings.describe_tests(paths)
+
+
+def test_a_range_is_for_what_has_one(experiment, tmp_path):
+  workdir_lib.claim(experiment, str(tmp_path))
+  for name in config.RANGE_FIELDS:
+    with pytest.raises(ValueError, match=f'--{name} is not for --strings'):
+      run.evaluate(str(tmp_path), **{name: 5})
 
 
 def test_batches_are_strings_of_the_file_right_aligned(experiment):
@@ -268,7 +327,8 @@ def test_files_are_drawn_from_any_task(tmp_path):
   held = strings.describe(path)
   assert held['lengths'] == [[3, 8], [4, 8], [5, 8]]
   assert held['alphabet'] == ['down', 'up']
-  both = dataclasses.replace(experiment, test_strings={path: held})
+  tests = strings.describe_tests([path])
+  both = dataclasses.replace(experiment, test_strings=tests)
   task = builders.make_task(both)
   (groups,) = strings.load_tests(both, task).values()
   for tokens, answers in groups.values():

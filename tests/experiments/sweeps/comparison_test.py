@@ -167,8 +167,23 @@ def test_what_cannot_be_compared(places, tmp_path):
 
   refused('--workdirs names no folder')
   refused('same folder twice', places[0], places[0])
+  refused('--workdirs has an empty name', places[0], '')
+  file = f'{places[0]}/range_evaluation.json'
+  refused('it is no measured cell of a sweep, which has preset', file)
   refused('There is no folder', places[0], str(tmp_path / 'absent'))
   (tmp_path / 'new').mkdir()
   workdir_lib.claim(_EXPERIMENT, str(tmp_path / 'new'))
   refused('nothing to compare', places[0], str(tmp_path / 'new'))
   assert not (tmp_path / 'compared').exists()
+
+
+def test_tests_of_a_sweep_differ_in_their_parameters(tmp_path, capsys):
+  folder = tmp_path / 'sweep' / 'results'
+  cell = made.cell('table2', 'parity_check/transformer')
+  file = results.path(str(folder), 'table2', cell)
+  results.save(made.TABLE_2, file)
+  for place in (str(tmp_path / 'sweep'), file):
+    comparison.compare([place], str(tmp_path / 'compared'))
+    lines = capsys.readouterr().out.splitlines()
+    (line,) = (x for x in lines if x.startswith('| task_params at test'))
+    assert '"probability": 0.1' in line and '"probability": 0.9' in line

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from experiments.sweeps import numbers, paper
+from experiments.sweeps import numbers, paper, tables
 from tests.experiments.sweeps import made
 
 
@@ -112,3 +112,19 @@ def test_a_cell_of_no_preset_is_refused(fields, message):
   result = dataclasses.replace(made.FAITHFUL, **fields)
   with pytest.raises(ValueError, match=message):
     numbers.tables([result])
+
+
+def test_where_nothing_is_beyond_training_it_is_said():
+  result = dataclasses.replace(
+    made.FAITHFUL, accuracy={'': np.full((9, 40), 1.0).tolist()}
+  )
+  assert numbers.num_perfect(result) == 0
+  entries = numbers.tables([result])['table1']
+  _, rows = tables.accuracies(entries)
+  shown = [row for row in rows if row[1] == 'measured' and '§' in str(row)]
+  assert len(shown) == 1
+  assert '§ Nothing beyond training is tested' in tables.legend(entries)
+  _, (row, *_) = tables.provenance(entries)
+  assert 'trained 1..40, tested none beyond' in row
+  whole = numbers.tables([made.FAITHFUL])['table1']
+  assert '§' not in tables.legend(whole) + str(tables.accuracies(whole))
