@@ -174,7 +174,7 @@ def make_test(
     [R, ...].
   """
 
-  def found_of(params, shared, length, host_data, seed=TEST_SEED):
+  def accuracy_of(params, shared, length, host_data, seed=TEST_SEED):
     rng = jax.random.fold_in(jax.random.key(seed), length)
     batch = devices.divided(mesh, source.batch(rng, host_data, width))
 
@@ -201,7 +201,7 @@ def make_test(
     shares_K = jnp.sum(target * counted, axis=range(target.ndim - 1))
     return of_runs(params, shared), shares_K / jnp.maximum(counted.sum(), 1)
 
-  return found_of
+  return accuracy_of
 
 
 def in_parts(
