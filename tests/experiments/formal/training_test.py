@@ -88,7 +88,7 @@ def test_one_program_a_depth(compilations, tmp_path):
     experiment, task, model, params
   ).accuracy
   assert accuracies.shape == (1, 20)
-  tests = [name for name in compilations if 'found_of' in name]
+  tests = [name for name in compilations if 'accuracy_of' in name]
   assert len(tests) == 5, compilations
 
 
