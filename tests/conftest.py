@@ -3,6 +3,7 @@
 import gc
 import os
 import pathlib
+import signal
 import tempfile
 
 from tests import xla_flags
@@ -28,6 +29,10 @@ os.environ['JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS'] = '0'
 import hypothesis
 import jax
 import pytest
+
+# A script's shell makes what runs in the background, and so what that starts,
+# deaf to Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 hypothesis.settings.register_profile(
   'tests', deadline=None, derandomize=True, max_examples=20
