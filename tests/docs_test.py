@@ -298,7 +298,9 @@ _SHORTER = {
   '-m launch.train *': '--training_steps=20 --batch_size=16'
   ' --max_range_test_length=60 --range_test_batch_size=16',
   '-m launch.train --training_steps=*': '--max_range_test_length=60',
-  '-m launch.train *--test_strings=*': '--training_steps=20 --batch_size=16',
+  '-m launch.train --strings=*': '--training_steps=20 --batch_size=16',
+  '-m launch.train *--warmup_steps=*': '--training_steps=20 --warmup_steps=5'
+  ' --max_range_test_length=60 --range_test_batch_size=16',
   '-m launch.train --training_steps=5000 *': '--training_steps=2000'
   ' --max_range_test_length=60',
   '-m launch.train *cycle_navigation --training_steps=5000 *': (

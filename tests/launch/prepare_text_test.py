@@ -12,7 +12,7 @@ import pytest
 
 from tests.launch import commands
 
-_NUM_FILES = 60
+_NUM_FILES = 30
 
 
 def _flags(raw, data_dir):
@@ -76,7 +76,7 @@ def test_killed_and_started_again_equals_undisturbed(
   raw, undisturbed, tmp_path
 ):
   flags = _flags(raw, tmp_path)
-  for number, num_pieces in ((signal.SIGTERM, 1), (signal.SIGKILL, 15)):
+  for number, num_pieces in ((signal.SIGTERM, 1), (signal.SIGKILL, 8)):
     process = _start_alone(*flags)
     deadline = time.monotonic() + 60
     while len(list(tmp_path.glob('.pieces-byte/*/*.npz'))) < num_pieces:

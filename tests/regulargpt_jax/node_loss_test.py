@@ -77,13 +77,17 @@ def test_loss_is_that_of_each_substring(
   copies = 20 if is_tabulated else 1
   many = jnp.asarray(np.tile(tokens, (copies, 1)))
   variables = jax.jit(module.init)(jax.random.key(0), many)
-  logits, node_logits, num_levels = jax.jit(
-    lambda tokens: module.apply(variables, tokens, extra_levels, method='nodes')
-  )(many)
+
+  @jax.jit
+  def apply(tokens):
+    return (
+      module.apply(variables, tokens, extra_levels=extra_levels),
+      module.apply(variables, tokens, extra_levels, method='nodes'),
+    )
+
+  expected, (logits, node_logits, num_levels) = apply(many)
   assert any(x.ndim == 2 for x in node_logits) == is_tabulated
-  np.testing.assert_allclose(
-    logits, module.apply(variables, many, extra_levels=extra_levels), atol=1e-6
-  )
+  np.testing.assert_allclose(logits, expected, atol=1e-6)
   loss = node_loss.loss(node_logits, num_levels, many, _TRANSITIONS, chunk_size)
   expected = _slow_loss(module, variables, tokens, chunk_size, extra_levels)
   np.testing.assert_allclose(loss, expected, rtol=1e-5)

@@ -20,8 +20,13 @@ from experiments.formal import (
 
 _TINY = config.Experiment(embedding_dim=8, num_heads=2, sequence_length=9)
 _WIDTH = 9
-# With a single answer, and with an answer a symbol.
-_TASKS = ('parity_check', 'reverse_string')
+# With a single answer, and, of some, with an answer a symbol.
+_CASES = [
+  *((name, 'parity_check') for name in sorted(registries.MODEL_BUILDERS)),
+  ('regular_gpt', 'reverse_string'),
+  ('rnn', 'reverse_string'),
+  ('transformer_encoder', 'reverse_string'),
+]
 
 
 def _lowers(function, *args):
@@ -29,8 +34,7 @@ def _lowers(function, *args):
   assert exported.platforms == ('tpu',)
 
 
-@pytest.mark.parametrize('task_name', _TASKS)
-@pytest.mark.parametrize('architecture', sorted(registries.MODEL_BUILDERS))
+@pytest.mark.parametrize(('architecture', 'task_name'), _CASES)
 def test_training_and_evaluation_lower_for_tpu(architecture, task_name):
   params = {}
   if not architecture.startswith(('transformer', 'regular')):

@@ -20,9 +20,9 @@ def _clusters(num, chunk_size, rng):
       return regions.Partition(chunks, products, np.arange(num))
 
 
-def _above(partition, chunk):
-  where = (partition.chunks == chunk).all(1)
-  return partition.products[where][0]
+def _products(partition):
+  chunks = map(tuple, partition.chunks.tolist())
+  return dict(zip(chunks, partition.products, strict=True))
 
 
 def _name(tree, depth, slots):
@@ -65,6 +65,7 @@ def test_regions_remember_what_they_are_to_remember(num, chunk_size, slots):
     chunks = regions.chunks_of(expected, chunk_size)
     np.testing.assert_array_equal(partitions[-1].chunks, chunks)
   last = partitions[-1]
+  above, products = _products(last), _products(clusters)
   # A tree, and in which region of the last partition it is. After some levels
   # of any region of a cluster, history is forgotten.
   trees = [
@@ -77,10 +78,8 @@ def test_regions_remember_what_they_are_to_remember(num, chunk_size, slots):
       pads = rng.integers(chunk_size)
       below = [trees[i] for i in rng.integers(len(trees), size=chunk_size)]
       below[:pads] = [None] * pads
-      region = _above(last, [_PAD if x is None else x[1] for x in below])
-      cluster = _above(
-        clusters, [_PAD if x is None else x[0][0] for x in below]
-      )
+      region = above[tuple(_PAD if x is None else x[1] for x in below)]
+      cluster = products[tuple(_PAD if x is None else x[0][0] for x in below)]
       assert last.cluster[region] == cluster
       children = [None if x is None else x[0] for x in below]
       new.append(((cluster, children), region))
