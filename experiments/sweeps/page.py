@@ -26,6 +26,7 @@ td.missing { color: #767676; font-style: italic }
 tr.first > * { border-top: 1px solid #555 }
 figure { margin: 1.5em 0 }
 figcaption { font-size: 13px; color: #444 }
+summary { font-weight: bold; cursor: pointer }
 img { max-width: 100%; height: auto }
 """
 
@@ -47,9 +48,10 @@ def page(
         f'<h2>{heading}</h2>',
         _html_table(*tables.accuracies(entries)),
         f'<p>{html.escape(tables.legend(entries))}</p>',
-        '<h3>How each cell was measured</h3>',
-        _html_table(*tables.provenance(entries)),
         *_figures(name, entries),
+        '<details><summary>How each cell was measured</summary>',
+        _html_table(*tables.provenance(entries)),
+        '</details>',
       ]
   if of_languages:
     languages = [mlregtest.measure(result) for result in of_languages]
