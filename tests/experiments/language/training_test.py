@@ -132,7 +132,7 @@ def test_overfits_one_batch(experiment, tmp_path):
   experiment = dataclasses.replace(
     experiment,
     learning_rate=1e-2,
-    training_steps=200,
+    training_steps=100,
     embedding_dim=32,
     batch_size=2,
     log_every=20,
