@@ -1,0 +1,158 @@
+"""What the recurrent architectures share: the blocks around their mixers.
+
+Letters: B batch, T length, D width, H heads, d head size, F features.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flax import linen as nn
+import jax
+import jax.numpy as jnp
+
+EIGENVALUES = ('[0,1]', '[-1,1]')
+
+
+class TokenModel(nn.Module):
+  """Embedding, blocks of a mixer and a feed-forward layer, and a readout.
+
+  x <- x + mixer(norm(x)), x <- x + W_3 (silu(W_1 norm(x)) * W_2 norm(x)), with
+  root-mean-square norms. The papers' blocks differ; this one is common to all,
+  so that what is compared are the mixers. An architecture gives its `mixer`,
+  and has the arguments of that as fields.
+
+  Tokens are right-aligned, [B, T]; -1 is no symbol. Logits are of all
+  positions, [B, T, output_size]; no logit depends on later tokens.
+  """
+
+  input_size: int
+  output_size: int
+  width: int = 64
+  num_layers: int = 2
+
+  def __post_init__(self):
+    """Checks the sizes.
+
+    Raises:
+      ValueError: If one is not positive, or does not fit the others.
+    """
+    fields = {
+      name: getattr(self, name)
+      for name in self.__dataclass_fields__
+      if name not in ('parent', 'name')
+    }
+    check(fields)
+    super().__post_init__()
+
+  def mixer(self) -> nn.Module:
+    """Returns a module that mixes positions; see `__call__`."""
+    raise NotImplementedError
+
+  @nn.compact
+  def __call__(self, tokens_BxT: jax.Array) -> jax.Array:
+    """See class; a mixer is called with [B, T, D], 0 where no symbol is."""
+    is_symbol_BxTx1 = (tokens_BxT >= 0)[..., None]
+    x = nn.Embed(self.input_size, self.width)(jnp.maximum(tokens_BxT, 0))
+    for _ in range(self.num_layers):
+      y = jnp.where(is_symbol_BxTx1, nn.RMSNorm()(x), 0)
+      x = x + self.mixer()(y, is_symbol_BxTx1)
+      x = x + FeedForward(2 * self.width)(nn.RMSNorm()(x))
+    return nn.Dense(self.output_size)(nn.RMSNorm()(x))
+
+
+def check(fields: Mapping[str, Any]) -> None:
+  """Checks the fields of an architecture.
+
+  Raises:
+    ValueError: If one is impossible.
+  """
+  for name, value in fields.items():
+    if isinstance(value, int) and value < 1:
+      raise ValueError(f'{name} must be at least 1, got {value}.')
+  width, num_heads = fields['width'], fields.get('num_heads', 1)
+  if width % num_heads:
+    raise ValueError(f'num_heads must divide width ({width}), got {num_heads}.')
+  eigenvalues = fields.get('eigenvalues', EIGENVALUES[0])
+  if eigenvalues not in EIGENVALUES:
+    raise ValueError(
+      f'eigenvalues must be {" or ".join(EIGENVALUES)}, got {eigenvalues!r}.'
+    )
+
+
+class FeedForward(nn.Module):
+  """A gated feed-forward layer (Shazeer, 2020, SwiGLU)."""
+
+  hidden_size: int
+
+  @nn.compact
+  def __call__(self, x):
+    """Maps [..., D] to [..., D]."""
+    gate, value = jnp.split(linear(2 * self.hidden_size)(x), 2, axis=-1)
+    return linear(x.shape[-1])(nn.silu(gate) * value)
+
+
+class ShortConvolution(nn.Module):
+  """A causal convolution of each feature with itself, then SiLU."""
+
+  size: int = 4
+
+  @nn.compact
+  def __call__(self, x_BxTxF):
+    """Maps [B, T, F], which is 0 where no symbol is, to [B, T, F]."""
+    _, length, num_features = x_BxTxF.shape
+    kernel = self.param(
+      'kernel',
+      nn.initializers.normal(self.size**-0.5),
+      (self.size, num_features),
+    )
+    x = jnp.pad(x_BxTxF, ((0, 0), (self.size - 1, 0), (0, 0)))
+    return nn.silu(
+      sum(kernel[i] * x[:, i : i + length] for i in range(self.size))
+    )
+
+
+def linear(features: int, name: str | None = None) -> nn.Dense:
+  """Returns a linear layer without bias: 0 stays 0."""
+  return nn.Dense(features, use_bias=False, name=name)
+
+
+def heads(x_BxTxF: jax.Array, num_heads: int) -> jax.Array:
+  """Returns [B, T, H, F / H]."""
+  return x_BxTxF.reshape(*x_BxTxF.shape[:-1], num_heads, -1)
+
+
+def merged(x_BxTxHxd: jax.Array) -> jax.Array:
+  """Returns [B, T, H d]."""
+  return x_BxTxHxd.reshape(*x_BxTxHxd.shape[:-2], -1)
+
+
+def unit(x: jax.Array) -> jax.Array:
+  """Returns vectors of length 1, along the last axis; 0 stays 0."""
+  return x * jax.lax.rsqrt(jnp.sum(x**2, axis=-1, keepdims=True) + 1e-6)
+
+
+class DecayGate(nn.Module):
+  """Steps dt = softplus(W x + bias), and gates exp(-exp(A) dt), of each head.
+
+  Of Mamba-2 (Dao and Gu, 2024, arXiv:2405.21060) and of Gated DeltaNet;
+  initialised as there: exp(A) uniform in 1..16, steps log-uniform in
+  0.001..0.1.
+  """
+
+  num_heads: int
+
+  @nn.compact
+  def __call__(self, x_BxTxD):
+    """Returns steps and gates, [B, T, H]."""
+
+    def init_bias(rng, shape):
+      step = jnp.exp(jax.random.uniform(rng, shape, minval=-6.9, maxval=-2.3))
+      return jnp.log(jnp.expm1(step))
+
+    def init_rate(rng, shape):
+      return jnp.log(jax.random.uniform(rng, shape, minval=1.0, maxval=16.0))
+
+    bias_H = self.param('bias', init_bias, (self.num_heads,))
+    rate_H = jnp.exp(self.param('log_rate', init_rate, (self.num_heads,)))
+    step = nn.softplus(linear(self.num_heads)(x_BxTxD) + bias_H)
+    return step, jnp.exp(-rate_H * step)

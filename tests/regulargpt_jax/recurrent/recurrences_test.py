@@ -1,0 +1,179 @@
+"""Every recurrence against itself, step by step, in double precision."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from regulargpt_jax.recurrent import gated_delta, linear_recurrence, mamba_2
+
+_LENGTHS = (1, 37)  # Within a chunk, and more than two of them.
+_BATCH, _HEADS, _KEY, _VALUE = 2, 2, 3, 4
+
+
+def _sizes(rng, length):
+  def normal(*shape):
+    return rng.normal(size=(_BATCH, length, *shape))
+
+  return normal
+
+
+def _unit(x):
+  return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+def _uniform(rng, length, least, most, *shape):
+  return rng.uniform(least, most, size=(_BATCH, length, *shape))
+
+
+# Each oracle is its paper's recurrence, of one string and head: given what a
+# step reads, it returns the output; NumPy's or JAX's, as it is called.
+def _general(np, q, k, v, gate, r=None, b=None):
+  state, out = np.zeros((q.shape[-1], v.shape[-1])), []
+  for t in range(len(q)):
+    after = gate[t][:, None] * state + np.outer(k[t], v[t])
+    if r is not None:
+      after = after + np.outer(r[t], b[t] @ state)
+    state = after
+    out.append(q[t] @ state)
+  return np.stack(out)
+
+
+def _mamba_2(np, x, b, c, step, gate):
+  state, out = np.zeros((x.shape[-1], b.shape[-1])), []
+  for t in range(len(x)):
+    state = gate[t] * state + step[t] * np.outer(x[t], b[t])
+    out.append(state @ c[t])
+  return np.stack(out)
+
+
+def _gated_delta(np, q, k, v, strength, gate):
+  state, out = np.zeros((v.shape[-1], k.shape[-1])), []
+  for t in range(len(q)):
+    state = gate[t] * state
+    for key, value, beta in zip(k[t], v[t], strength[t], strict=True):
+      state = state - beta * np.outer(state @ key - value, key)
+    out.append(state @ q[t])
+  return np.stack(out)
+
+
+def _general_case(signs, has_erase):
+  def make(rng, length):
+    normal = _sizes(rng, length)
+    inputs = [normal(_HEADS, size) for size in (_KEY, _KEY, _VALUE)]
+    if signs == 'vector':
+      inputs.append(_uniform(rng, length, 0.5, 1, _HEADS, _KEY))
+    else:
+      gate = _uniform(rng, length, -1, 1, _HEADS, 1)
+      gate[:, length // 2] = 0
+      inputs.append(gate)
+    if has_erase:
+      key = _unit(normal(_HEADS, _KEY))
+      inputs += [-_uniform(rng, length, 0, 1, _HEADS, 1) * key, key]
+    return inputs
+
+  return make
+
+
+def _run(q, k, v, gate, *erase):
+  return linear_recurrence.run(q, k, v, gate, erase or None)
+
+
+def _mamba_2_case(rng, length):
+  normal = _sizes(rng, length)
+  return [
+    normal(_HEADS, _VALUE),
+    normal(_KEY),
+    normal(_KEY),
+    _uniform(rng, length, 0, 2, _HEADS),
+    _uniform(rng, length, -1, 1, _HEADS),
+  ]
+
+
+def _mamba_2_by_head(x, b, c, *rest):
+  # One b and one c for all heads.
+  shared = (jnp.repeat(y[:, :, None], _HEADS, axis=2) for y in (b, c))
+  return x, *shared, *rest
+
+
+def _gated_delta_case(num_factors):
+  def make(rng, length):
+    normal = _sizes(rng, length)
+    return [
+      normal(_HEADS, _KEY),
+      _unit(normal(num_factors, _HEADS, _KEY)),
+      normal(num_factors, _HEADS, _VALUE),
+      _uniform(rng, length, 0, 2, num_factors, _HEADS),
+      _uniform(rng, length, 0.5, 1, _HEADS),
+    ]
+
+  return make
+
+
+def _gated_delta_by_head(q, k, v, strength, gate):
+  k, v, strength = (x.swapaxes(2, 3) for x in (k, v, strength))
+  return q, k, v, strength, gate
+
+
+def _as_is(*inputs):
+  return inputs
+
+
+# The fast function, the oracle, the oracle's inputs with heads on axis 2, and
+# inputs.
+CASES = {
+  'a gate': (_run, _general, _as_is, _general_case('scalar', False)),
+  'gates': (_run, _general, _as_is, _general_case('vector', False)),
+  'a gate, erasing': (_run, _general, _as_is, _general_case('scalar', True)),
+  'gates, erasing': (_run, _general, _as_is, _general_case('vector', True)),
+  'Mamba-2': (mamba_2.recur, _mamba_2, _mamba_2_by_head, _mamba_2_case),
+  'Gated DeltaNet': (
+    gated_delta.recur,
+    _gated_delta,
+    _gated_delta_by_head,
+    _gated_delta_case(1),
+  ),
+  'Gated DeltaProduct': (
+    gated_delta.recur,
+    _gated_delta,
+    _gated_delta_by_head,
+    _gated_delta_case(3),
+  ),
+}
+
+
+@pytest.mark.parametrize('length', _LENGTHS)
+@pytest.mark.parametrize('name', CASES)
+def test_values(name, length):
+  fast, oracle, by_head, make = CASES[name]
+  inputs = make(np.random.default_rng(0), length)
+  out = jax.jit(fast)(*(jnp.asarray(x, jnp.float32) for x in inputs))
+  for i in range(_BATCH):
+    for head in range(_HEADS):
+      expected = oracle(np, *(x[i][:, head] for x in by_head(*inputs)))
+      np.testing.assert_allclose(out[i, :, head], expected, atol=2e-4)
+
+
+@pytest.mark.parametrize('name', CASES)
+def test_gradients(name):
+  """Of a random weighting of all outputs, with respect to every input."""
+  fast, oracle, by_head, make = CASES[name]
+  inputs = make(np.random.default_rng(0), 19)
+  inputs = [jnp.asarray(x, jnp.float32) for x in inputs]
+
+  def slow(*inputs):
+    by_string = jax.vmap(lambda *x: oracle(jnp, *x))  # Of a head.
+    by_head_too = jax.vmap(by_string, in_axes=2, out_axes=2)
+    return by_head_too(*map(jnp.asarray, by_head(*inputs)))
+
+  def gradient(function):
+    def loss(inputs):
+      out = function(*inputs)
+      return jnp.sum(out * jnp.sin(jnp.arange(out.size)).reshape(out.shape))
+
+    return jax.jit(jax.grad(loss))(inputs)
+
+  # Both in single precision: what differs is the order of sums.
+  for own, expected in zip(gradient(fast), gradient(slow), strict=True):
+    largest = np.abs(expected).max()
+    np.testing.assert_allclose(own, expected, atol=2e-4 * max(1, largest))
