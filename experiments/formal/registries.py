@@ -2,8 +2,8 @@
 
 import functools
 
-from experiments.formal import curriculum, models, regular_gpt
-from regulargpt_jax import baselines
+from experiments.formal import curriculum, models, regular_gpt, token_models
+from regulargpt_jax import baselines, recurrent
 from regulargpt_jax import config as regular_gpt_config
 from tasks.cs import (
   binary_addition,
@@ -36,6 +36,10 @@ MODEL_BUILDERS = {
   **{
     name: functools.partial(models.make_baseline, name)
     for name in baselines.BUILDERS
+  },
+  **{
+    name: functools.partial(token_models.make, builder)
+    for name, builder in recurrent.MODELS.items()
   },
 }
 

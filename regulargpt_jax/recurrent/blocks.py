@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 
 EIGENVALUES = ('[0,1]', '[-1,1]')
+# More would compile for hours.
+_MAX_LAYERS = 256
 
 
 class TokenModel(nn.Module):
@@ -69,6 +71,10 @@ def check(fields: Mapping[str, Any]) -> None:
   for name, value in fields.items():
     if isinstance(value, int) and value < 1:
       raise ValueError(f'{name} must be at least 1, got {value}.')
+  if fields.get('num_layers', 1) > _MAX_LAYERS:
+    raise ValueError(
+      f'num_layers must be at most {_MAX_LAYERS}, got {fields["num_layers"]}.'
+    )
   width, num_heads = fields['width'], fields.get('num_heads', 1)
   if width % num_heads:
     raise ValueError(f'num_heads must divide width ({width}), got {num_heads}.')

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from experiments.formal import builders, config, data, registries, training
-from regulargpt_jax import baselines
+from regulargpt_jax import baselines, recurrent
 
 _LENGTH = 5
 _WIDTHS = (5, 8)
@@ -36,12 +36,17 @@ _SMALL = {
   },
   'transformer_encoder': {'num_layers': 1},
   'transformer': {'num_layers': 1},
+  **{name: {'width': 8, 'num_layers': 1} for name in recurrent.MODELS},
+  'looped_transformer': {'width': 8},
 }
 # One of each kind of output.
 _KINDS = ('modular_arithmetic', 'reverse_string')
 
 
 def _experiment(architecture, task, **fields):
+  if architecture in recurrent.MODELS:  # Options of others are refused.
+    for name in ('chunk_size', 'embedding_dim', 'num_heads'):
+      fields.setdefault(name, getattr(config.Experiment, name))
   return dataclasses.replace(
     _TINY,
     architecture=architecture,
@@ -151,8 +156,14 @@ def test_regular_gpt_on_every_regular_task_and_others(name):
   _check('regular_gpt', name)
 
 
-# LSTMs and RNNs differ in their cells alone.
-_FIRST = [n for n in registries.MODEL_BUILDERS if not n.endswith('lstm')]
+# LSTMs and RNNs differ in their cells alone, and models of tokens are given
+# other tasks in one way: see also tests of users' own models.
+_FIRST = [
+  name
+  for name in registries.MODEL_BUILDERS
+  if name == 'mamba_2'
+  or not (name.endswith('lstm') or name in recurrent.MODELS)
+]
 
 
 @pytest.mark.parametrize(
@@ -184,7 +195,7 @@ def test_every_model_on_every_task(architecture, name):
   _check(architecture, name)
 
 
-def test_names_are_the_benchmarks():
+def test_names_are_the_benchmarks_and_those_since():
   assert set(registries.MODEL_BUILDERS) == {
     'regular_gpt',
     'rnn',
@@ -195,6 +206,7 @@ def test_names_are_the_benchmarks():
     'tape_rnn',
     'transformer_encoder',
     'transformer',
+    *recurrent.MODELS,
   }
   # A name that were in two levels would be missing from one.
   assert len(registries.TASK_BUILDERS) == 31
@@ -246,6 +258,25 @@ def test_impossible_models_are_refused_at_once(architecture, fields, message):
   task = registries.TASK_BUILDERS['reverse_string']()
   with pytest.raises(ValueError, match=message):
     builders.make_model(experiment, task)
+
+
+@pytest.mark.parametrize(
+  ('fields', 'message'),
+  [
+    ({'embedding_dim': 32}, 'its arguments are architecture_params'),
+    ({'architecture_params': {'widht': 8}}, 'eigenvalues, num_heads'),
+    ({'architecture_params': {'width': 8.5}}, 'a whole number, got 8.5'),
+    (
+      {'architecture_params': {'eigenvalues': '[0,2]'}},
+      r'must be \[0,1\] or \[-1,1\]',
+    ),
+  ],
+)
+def test_impossible_models_of_tokens_are_refused_at_once(fields, message):
+  experiment = _experiment('rwkv_7', 'parity_check')
+  experiment = dataclasses.replace(experiment, **fields)
+  with pytest.raises(ValueError, match=message):
+    builders.make_task_and_model(experiment)
 
 
 def _logits(architecture, task_name, fields, tokens, target, is_test):

@@ -17,6 +17,7 @@ from experiments.formal import (
   registries,
   training,
 )
+from regulargpt_jax import recurrent
 
 _TINY = config.Experiment(embedding_dim=8, num_heads=2, sequence_length=9)
 _WIDTH = 9
@@ -37,7 +38,11 @@ def _lowers(function, *args):
 @pytest.mark.parametrize(('architecture', 'task_name'), _CASES)
 def test_training_and_evaluation_lower_for_tpu(architecture, task_name):
   params = {}
-  if not architecture.startswith(('transformer', 'regular')):
+  sizes = {}
+  if architecture in recurrent.MODELS:
+    sizes = {'embedding_dim': 64, 'num_heads': 8}  # Which are not for them.
+    params['width'] = 8
+  elif not architecture.startswith(('transformer', 'regular')):
     params['hidden_size'] = 8
   elif architecture.startswith('transformer'):
     params |= {'num_layers': 1, 'positional_encodings': 'RELATIVE'}
@@ -47,6 +52,7 @@ def test_training_and_evaluation_lower_for_tpu(architecture, task_name):
     architecture=architecture,
     architecture_params=params,
     max_extra_levels=2 * (architecture == 'regular_gpt'),
+    **sizes,
   )
   task, model = builders.make_task_and_model(experiment)
   source = data.make_source(task, experiment.batch_size, [_WIDTH])

@@ -5,7 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from regulargpt_jax.recurrent import gated_delta, linear_recurrence, mamba_2
+from regulargpt_jax.recurrent import (
+  gated_delta,
+  linear_recurrence,
+  mamba_2,
+  rwkv_7,
+  xlstm,
+)
 
 _LENGTHS = (1, 37)  # Within a chunk, and more than two of them.
 _BATCH, _HEADS, _KEY, _VALUE = 2, 2, 3, 4
@@ -54,6 +60,26 @@ def _gated_delta(np, q, k, v, strength, gate):
     for key, value, beta in zip(k[t], v[t], strength[t], strict=True):
       state = state - beta * np.outer(state @ key - value, key)
     out.append(state @ q[t])
+  return np.stack(out)
+
+
+def _mlstm(np, q, k, v, log_input, forget):
+  state = np.zeros((v.shape[-1], k.shape[-1]))
+  normalizer, out = np.zeros(k.shape[-1]), []
+  for t in range(len(q)):
+    key = np.exp(log_input[t]) * k[t] / k.shape[-1] ** 0.5
+    state = forget[t] * state + np.outer(v[t], key)
+    normalizer = forget[t] * normalizer + key
+    out.append(state @ q[t] / np.maximum(np.abs(normalizer @ q[t]), 1))
+  return np.stack(out)
+
+
+def _rwkv_7(np, r, decay, k, v, removal, rate):
+  state, out = np.zeros((v.shape[-1], k.shape[-1])), []
+  for t in range(len(r)):
+    erase = np.outer(removal[t], rate[t] * removal[t])
+    state = state @ (np.diag(decay[t]) - erase) + np.outer(v[t], k[t])
+    out.append(state @ r[t])
   return np.stack(out)
 
 
@@ -115,6 +141,27 @@ def _gated_delta_by_head(q, k, v, strength, gate):
   return q, k, v, strength, gate
 
 
+def _mlstm_case(rng, length):
+  normal = _sizes(rng, length)
+  return [
+    *(normal(_HEADS, size) for size in (_KEY, _KEY, _VALUE)),
+    3 * normal(_HEADS),
+    _uniform(rng, length, 0, 1, _HEADS),
+  ]
+
+
+def _rwkv_7_case(rng, length):
+  normal = _sizes(rng, length)
+  return [
+    normal(_HEADS, _KEY),
+    _uniform(rng, length, 0.545, 1, _HEADS, _KEY),
+    normal(_HEADS, _KEY),
+    normal(_HEADS, _VALUE),
+    _unit(normal(_HEADS, _KEY)),
+    _uniform(rng, length, 0, 2, _HEADS, _KEY),
+  ]
+
+
 def _as_is(*inputs):
   return inputs
 
@@ -127,6 +174,8 @@ CASES = {
   'a gate, erasing': (_run, _general, _as_is, _general_case('scalar', True)),
   'gates, erasing': (_run, _general, _as_is, _general_case('vector', True)),
   'Mamba-2': (mamba_2.recur, _mamba_2, _mamba_2_by_head, _mamba_2_case),
+  'mLSTM': (xlstm.recur_mlstm, _mlstm, _as_is, _mlstm_case),
+  'RWKV-7': (rwkv_7.recur, _rwkv_7, _as_is, _rwkv_7_case),
   'Gated DeltaNet': (
     gated_delta.recur,
     _gated_delta,

@@ -1,0 +1,87 @@
+"""Every architecture of tokens: what it reads, and what it refuses."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from regulargpt_jax import recurrent
+
+_SMALL = {'width': 8}
+_LAYERS = {'num_layers': 1}
+
+
+def _made(name, **fields):
+  fields = _SMALL | (_LAYERS if name != 'looped_transformer' else {}) | fields
+  return recurrent.MODELS[name](3, 2, **fields)
+
+
+@pytest.mark.parametrize('name', recurrent.MODELS)
+def test_padding_never_matters_nor_what_comes_later(name):
+  """Values and gradients, to more than a chunk; others beside it in a batch."""
+  model = _made(name)
+  rng = np.random.default_rng(0)
+  strings = rng.integers(3, size=(2, 5))
+  bare = jnp.array(strings)
+  padded = np.full((2, 20), -1)
+  padded[0, -5:] = strings[0]
+  padded[1, -12:-7] = strings[1]  # Of the same, and then seven more.
+  padded[1, -7:] = rng.integers(3, size=7)
+  params = jax.jit(model.init)(jax.random.key(0), bare)
+  # Some of the initial ones are 0.
+  keys = iter(jax.random.split(jax.random.key(1), len(jax.tree.leaves(params))))
+  params = jax.tree.map(
+    lambda x: x + 0.1 * jax.random.normal(next(keys), x.shape), params
+  )
+
+  def loss(params, tokens, at):
+    logits = model.apply(params, tokens)
+    chosen = jnp.stack(
+      [jax.lax.dynamic_slice_in_dim(logits[i], at[i], 5) for i in (0, 1)]
+    )
+    return jnp.sum(
+      chosen * jnp.arange(5)[:, None] ** 0.5 * jnp.array([1, -2])
+    ), chosen
+
+  gradient = jax.jit(jax.value_and_grad(loss, has_aux=True))
+  (_, logits), of_bare = gradient(params, bare, jnp.array([0, 0]))
+  (_, others), of_padded = gradient(
+    params, jnp.array(padded), jnp.array([15, 8])
+  )
+  assert jnp.abs(logits[:, 0] - logits[:, 4]).max() > 1e-3
+  np.testing.assert_allclose(others, logits, atol=2e-5)
+  for a, b in zip(
+    jax.tree.leaves(of_bare), jax.tree.leaves(of_padded), strict=True
+  ):
+    assert np.isfinite(a).all()
+    np.testing.assert_allclose(b, a, atol=1e-4 * max(1, jnp.abs(a).max()))
+
+
+@pytest.mark.parametrize(
+  'name', ['mamba_2', 'gated_delta_net', 'gated_delta_product', 'rwkv_7']
+)
+def test_eigenvalues_are_a_choice(name):
+  tokens = jnp.array([[0, 1, 2, 1]])
+  params = _made(name).init(jax.random.key(0), tokens)
+  one, other = (
+    _made(name, eigenvalues=range_).apply(params, tokens)
+    for range_ in ('[0,1]', '[-1,1]')
+  )
+  assert jnp.abs(one - other).max() > 1e-6
+
+
+@pytest.mark.parametrize(
+  ('name', 'fields', 'message'),
+  [
+    ('mamba_2', {'num_heads': 3}, r'num_heads must divide width \(8\), got 3'),
+    ('mamba_2', {'state_size': 0}, 'state_size must be at least 1, got 0'),
+    ('slstm', {'num_layers': 10**6}, 'num_layers must be at most 256'),
+    ('rwkv_7', {'eigenvalues': '[0,2]'}, r"\[0,1\] or \[-1,1\], got '\[0,2\]'"),
+    ('gated_delta_product', {'num_factors': -1}, 'num_factors must be at'),
+    ('looped_transformer', {'loops': 'sqrt'}, "log or length, got 'sqrt'"),
+    ('looped_transformer', {'width': 0}, 'width must be at least 1'),
+  ],
+)
+def test_what_cannot_be_is_refused(name, fields, message):
+  with pytest.raises(ValueError, match=message):
+    _made(name, **fields)
