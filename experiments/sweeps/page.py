@@ -10,6 +10,8 @@ from experiments.sweeps import (
   numbers,
   paper,
   pictures,
+  protocol_report,
+  protocols,
   results,
   tables,
 )
@@ -31,14 +33,12 @@ img { max-width: 100%; height: auto }
 """
 
 
-def page(
-  found: tables.Tables, of_languages: Sequence[results.Result] = ()
-) -> str:
+def page(found: tables.Tables, others: Sequence[results.Result] = ()) -> str:
   """Returns one HTML page with all tables and pictures inside it.
 
   Args:
     found: Of presets.
-    of_languages: Results of the preset whose tasks are automata.
+    others: Results of languages and of protocols.
   """
   body = ['<h1>Report</h1>']
   with progress.timed('Drawing the pictures'):
@@ -53,15 +53,23 @@ def page(
         _html_table(*tables.provenance(entries)),
         '</details>',
       ]
-  if of_languages:
-    languages = [mlregtest.measure(result) for result in of_languages]
+  of_protocols = [r for r in others if r.preset in protocols.PROTOCOLS]
+  for name, measured in protocol_report.by_preset(of_protocols).items():
+    body += [
+      f'<h2>{html.escape(protocol_report.title(name, measured))}</h2>',
+      _html_table(*protocol_report.table(name, measured)),
+      f'<p>{html.escape(protocol_report.legend(name, measured))}</p>',
+    ]
+  if languages := [
+    mlregtest.measure(r) for r in others if r.preset == mlregtest.PRESET
+  ]:
     body += [
       f'<h2>{mlregtest.PRESET}: {len(languages)} cells measured</h2>',
       _html_table(*mlregtest.by_class(languages)),
       f'<p>{html.escape(mlregtest.legend(languages))}</p>',
       _html_table(*mlregtest.by_language(languages)),
     ]
-  if not (found or of_languages):
+  if not (found or others):
     body.append('<p>Nothing is measured yet.</p>')
   return (
     '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

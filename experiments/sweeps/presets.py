@@ -1,8 +1,9 @@
-"""The paper's tables as data, and ours."""
+"""The paper's tables as data, protocols of others, and ours."""
 
 import dataclasses
 
 from experiments.formal import automata
+from experiments.sweeps import protocols
 from experiments.sweeps.grid import Preset
 
 # The preset whose tasks are the automata of a user's folder.
@@ -253,6 +254,7 @@ PRESETS = {
     learning_rates=(1e-3, 3e-3),
     seeds=(0,),
   ),
+  **protocols.PRESETS,
   # All kinds of cell of the other presets, tiny: minutes on a CPU.
   'smoke': Preset(
     _TINY,

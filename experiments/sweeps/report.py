@@ -13,6 +13,8 @@ from experiments.sweeps import (
   mlregtest,
   numbers,
   own,
+  protocol_report,
+  protocols,
   results,
   tables,
 )
@@ -59,8 +61,8 @@ def report(
       f'{workdir or folder} holds a trained run, not a sweep: python -m'
       f' launch.compare --workdirs={shlex.quote(workdir or folder)}'
     )
-  found, of_languages = measured(folder)
-  text = markdown(found, of_languages)
+  found, others = measured(folder)
+  text = markdown(found, others)
   if page:
     _renew(page, text)
   output_dir = output_dir or workdir
@@ -69,34 +71,46 @@ def report(
     contents = {
       'md': f'# Report\n\n{text}',
       'csv': tables.comma_separated(found),
-      'html': page_lib.page(found, of_languages),
+      'html': page_lib.page(found, others),
     }
     for extension, content in contents.items():
       path = os.path.join(output_dir, f'{NAME}.{extension}')
       files.write_atomically(path, content)
-    if of_languages:
-      path = os.path.join(output_dir, f'{mlregtest.PRESET}.csv')
-      files.write_atomically(path, mlregtest.comma_separated(of_languages))
+    for name, write, of_kind in (
+      (mlregtest.PRESET, mlregtest.comma_separated, of_languages(others)),
+      ('protocols', protocol_report.comma_separated, of_protocols(others)),
+    ):
+      if of_kind:
+        path = os.path.join(output_dir, f'{name}.csv')
+        files.write_atomically(path, write(of_kind))
   print(text)
   if output_dir:
     print(f'page: {os.path.join(output_dir, NAME)}.html')
 
 
 def measured(folder: str) -> tuple[tables.Tables, list[results.Result]]:
-  """Returns the tables of a folder of results, and the results of languages.
+  """Returns the tables of a folder of results, and results of other kinds.
 
-  The latter are those of the preset whose tasks are a user's automata, which
-  are many.
+  The latter have tables of their own: `of_languages` and `of_protocols`.
 
   Raises:
     ValueError: If a result is damaged, or of no preset's cell.
   """
   found = list(results.load_all(folder))
-  of_presets = (r for r in found if r.preset != mlregtest.PRESET)
-  return (
-    numbers.tables(of_presets, own.kept(folder)),
-    [r for r in found if r.preset == mlregtest.PRESET],
-  )
+  others = [*of_protocols(found), *of_languages(found)]
+  kinds = {r.preset for r in others}
+  of_presets = (r for r in found if r.preset not in kinds)
+  return numbers.tables(of_presets, own.kept(folder)), others
+
+
+def of_languages(found: Sequence[results.Result]) -> list[results.Result]:
+  """Returns those of the preset whose tasks are a user's automata."""
+  return [r for r in found if r.preset == mlregtest.PRESET]
+
+
+def of_protocols(found: Sequence[results.Result]) -> list[results.Result]:
+  """Returns those of a protocol."""
+  return [r for r in found if r.preset in protocols.PROTOCOLS]
 
 
 def _renew(page: str, text: str) -> None:
@@ -111,13 +125,13 @@ def _renew(page: str, text: str) -> None:
 
 
 def markdown(
-  found: tables.Tables, of_languages: Sequence[results.Result] = ()
+  found: tables.Tables, others: Sequence[results.Result] = ()
 ) -> str:
   """Returns the tables in Markdown, which a terminal shows well too.
 
   Args:
     found: Of presets.
-    of_languages: Results of the preset whose tasks are automata.
+    others: Results of languages and of protocols.
   """
   parts = []
   for name, entries in found.items():
@@ -125,8 +139,10 @@ def markdown(
     parts.append(tables_lib.markdown(*tables.accuracies(entries)))
     parts.append(textwrap.fill(tables.legend(entries), tables_lib.WIDTH))
     parts.append('\n'.join(_provenance(*tables.provenance(entries))))
-  if of_languages:
-    parts.append(mlregtest.markdown(of_languages))
+  if measured_protocols := of_protocols(others):
+    parts.append(protocol_report.markdown(measured_protocols))
+  if languages := of_languages(others):
+    parts.append(mlregtest.markdown(languages))
   return '\n\n'.join(parts or ['Nothing is measured yet.']) + '\n'
 
 

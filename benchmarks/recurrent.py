@@ -1,0 +1,104 @@
+"""Architectures since 2023: a step, in parallel and step by step, and growth.
+
+python -m benchmarks.recurrent
+"""
+
+import functools
+from unittest import mock
+
+from absl import flags
+import jax
+import jax.numpy as jnp
+
+from benchmarks import timing
+from regulargpt_jax import recurrent
+from regulargpt_jax.recurrent import linear_recurrence
+
+_ARCHITECTURES = flags.DEFINE_list(
+  'architectures', list(recurrent.MODELS), 'What to time.'
+)
+_WIDTH = flags.DEFINE_integer('width', 64, 'Of the models.')
+_BATCH = flags.DEFINE_integer('batch_size', 64, 'Strings of a step.')
+_LENGTH = flags.DEFINE_integer('length', 256, 'Of the strings of a step.')
+_LONGEST = flags.DEFINE_integer(
+  'longest', 4096, 'Of one string, whose step is timed at 1/4, 1/2 and all.'
+)
+_ROUNDS = flags.DEFINE_integer('rounds', 3, 'Turns of each program.')
+
+
+def _step_by_step(q, k, v, gate, erase=None):
+  """`linear_recurrence.run`, as it is written."""
+  r, b = (jnp.zeros_like(q),) * 2 if erase is None else erase
+
+  def step(state, inputs):
+    q, k, v, gate, r, b = inputs
+    known = jnp.einsum('bhk,bhkv->bhv', b, state)
+    state = gate[..., None] * state + jnp.einsum('bhk,bhv->bhkv', k, v)
+    state += jnp.einsum('bhk,bhv->bhkv', r, known)
+    return state, jnp.einsum('bhk,bhkv->bhv', q, state)
+
+  start = jnp.zeros((*q[:, 0].shape, v.shape[-1]))
+  inputs = [x.swapaxes(0, 1) for x in (q, k, v, gate, r, b)]
+  return jax.lax.scan(step, start, tuple(inputs))[1].swapaxes(0, 1)
+
+
+def _step(name, batch_size, length):
+  """Returns a compiled gradient of a batch, and the bytes it needs."""
+  model = recurrent.MODELS[name](2, 2, width=_WIDTH.value)
+  tokens = jax.random.randint(jax.random.key(0), (batch_size, length), 0, 2)
+  params = model.init(jax.random.key(1), tokens[:1, :2])
+
+  @jax.jit
+  def gradient(params):
+    def loss(params):
+      log_p = jax.nn.log_softmax(model.apply(params, tokens)[:, -1])
+      return -jnp.mean(log_p[:, 0])
+
+    return jax.grad(loss)(params)
+
+  program, _ = timing.compiled(gradient, params)
+  memory = program.memory_analysis().temp_size_in_bytes
+  return functools.partial(program, params), memory
+
+
+def main():
+  """Prints the tables."""
+  rows, growth = [], []
+  lengths = [_LONGEST.value // n for n in (4, 2, 1)]
+  for name in _ARCHITECTURES.value:
+    fast, _ = _step(name, _BATCH.value, _LENGTH.value)
+    with mock.patch.object(linear_recurrence, 'run', _step_by_step):
+      slow, _ = _step(name, _BATCH.value, _LENGTH.value)
+    fast_s, slow_s = timing.interleaved([fast, slow], _ROUNDS.value)
+    rows.append(
+      [name, f'{fast_s * 1e3:.0f}', f'{slow_s * 1e3:.0f}', slow_s / fast_s]
+    )
+    rows[-1][-1] = f'{rows[-1][-1]:.1f}'
+    steps, bytes_ = zip(*(_step(name, 1, n) for n in lengths), strict=True)
+    times = timing.interleaved(steps, _ROUNDS.value)
+    growth.append(
+      [
+        name,
+        *(f'{s * 1e3:.0f}' for s in times),
+        *(f'{b / 2**20:.1f}' for b in bytes_),
+      ]
+    )
+  timing.print_table(
+    f'A gradient, T = {_LENGTH.value}, batch {_BATCH.value}, width'
+    f' {_WIDTH.value}',
+    ['architecture', 'ms', 'step by step, ms', 'ratio'],
+    rows,
+  )
+  timing.print_table(
+    'A gradient of one string',
+    [
+      'architecture',
+      *(f'ms, T = {n:,}' for n in lengths),
+      *(f'MB, T = {n:,}' for n in lengths),
+    ],
+    growth,
+  )
+
+
+if __name__ == '__main__':
+  timing.run(main)

@@ -1,0 +1,179 @@
+"""Cells of protocols as tables: scores beside the published ones.
+
+The choice never sees what is scored: see `protocols`.
+"""
+
+from collections.abc import Sequence
+import textwrap
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.engine import tables as tables_lib
+from experiments.sweeps import (
+  grid,
+  numbers,
+  presets,
+  protocols,
+  results,
+  tables,
+)
+
+
+class Score(NamedTuple):
+  """What a cell comes to, in percent.
+
+  Attributes:
+    learning_rate: The chosen one.
+    trained: Accuracy on fresh strings of training lengths, by which it was
+      chosen; the mean over its seeds.
+    mean: Score, the mean over its seeds.
+    best: Of these seeds.
+    perfect: How many of them are right on every string that is scored.
+    runs: How many seeds there are.
+  """
+
+  learning_rate: float
+  trained: float
+  mean: float
+  best: float
+  perfect: int
+  runs: int
+
+
+def measure(result: results.Result) -> Score:
+  """Returns the numbers of a cell."""
+  protocol = protocols.PROTOCOLS[result.preset]
+  accuracy_RxT = results.accuracies(result, '')
+  last = min(result.training_length, protocol.first - 1)
+  trained_R = np.nanmean(accuracy_RxT[:, :last], axis=1)
+
+  def trained(rate):
+    return trained_R[numbers.runs_at(result, rate)].mean()
+
+  # The lowest of equals.
+  rate = max(numbers.learning_rates(result), key=trained)
+  scored = accuracy_RxT[numbers.runs_at(result, rate), protocol.first - 1 :]
+  score_R = scored.mean(axis=1)
+  if protocol.is_scaled:
+    score_R = (score_R - result.chance) / (1 - result.chance)
+  return Score(
+    rate,
+    *(float(100 * x) for x in (trained(rate), score_R.mean(), score_R.max())),
+    perfect=int((scored == 1).all(axis=1).sum()),
+    runs=len(scored),
+  )
+
+
+def table(preset: str, measured: Sequence[results.Result]) -> tables.Text:
+  """Returns a header and rows, task by task, as the preset has them."""
+  known = [*presets.PRESETS[preset].tasks], [*presets.PRESETS[preset].models]
+
+  def place(result):
+    return known[0].index(result.task), known[1].index(result.model)
+
+  published = protocols.PROTOCOLS[preset].published
+  rows = []
+  before = None
+  for result in sorted(measured, key=place):
+    score = measure(result)
+    label, before = (result.task if result.task != before else ''), result.task
+    rows.append(
+      [
+        label,
+        result.model,
+        f'{score.mean:.1f}',
+        f'{score.best:.1f}',
+        f'{score.perfect} of {score.runs}',
+        f'{score.trained:.1f}',
+        f'{score.learning_rate:g}',
+        '; '.join(
+          f'{number.percent:.1f} ({number.source})'
+          for number in published.get((result.task, result.model), ())
+        ),
+      ]
+    )
+  header = [
+    *('task', 'model', 'mean', 'best', 'perfect runs', 'training lengths'),
+    *('learning rate', 'published'),
+  ]
+  return header, rows
+
+
+def legend(preset: str, measured: Sequence[results.Result]) -> str:
+  """Says what the numbers are, and how cells were run otherwise."""
+  chances = {f'{100 * result.chance:.1f}' for result in measured}
+  devices = {str(result.environment.get('device')) for result in measured}
+  dates = {result.date for result in measured}
+  text = (
+    f'{presets.PRESETS[preset].about} In percent: mean, best and perfect runs'
+    ' (right on every string that is scored) are of the seeds of the chosen'
+    ' rate; training lengths is the accuracy that it was chosen by. Published'
+    ' numbers are of other models, recipes and choices, as each says.'
+    f' Chance is {", ".join(sorted(chances))}. Measured on'
+    f' {", ".join(sorted(devices))}, {", ".join(sorted(dates))}.'
+  )
+  cells = {cell.name: cell for cell in grid.cells(presets.PRESETS[preset])}
+  otherwise = {}
+  for result in measured:
+    name = f'{result.task}/{result.model}'
+    if found := '; '.join(numbers.differences(result, cells[name])):
+      otherwise.setdefault(found, []).append(name)
+  for found, names in otherwise.items():
+    which = ', '.join(names) if len(names) < len(measured) else 'every cell'
+    text += f' Not as the preset: {which}: {found}.'
+  if diverged := [r for r in measured if numbers.diverged(r)]:
+    names = (f'{r.task}/{r.model}' for r in diverged)
+    text += f' Some runs diverged and count as frozen: {", ".join(names)}.'
+  return text
+
+
+def by_preset(
+  measured: Sequence[results.Result],
+) -> dict[str, list[results.Result]]:
+  """Returns the results of each protocol that has any.
+
+  Raises:
+    ValueError: If a result is not of a preset's cell.
+  """
+  found: dict[str, list[results.Result]] = {}
+  for result in measured:
+    preset = presets.PRESETS[result.preset]
+    if result.task not in preset.tasks or result.model not in preset.models:
+      raise ValueError(
+        f'No preset has the cell {result.preset}/{result.task}/{result.model}.'
+      )
+    found.setdefault(result.preset, []).append(result)
+  return {name: found[name] for name in protocols.PRESETS if name in found}
+
+
+def title(preset: str, measured: Sequence[results.Result]) -> str:
+  """Returns the heading of a protocol's table."""
+  total = len(grid.cells(presets.PRESETS[preset]))
+  return f'{preset}: {len(measured)} of {total} cells measured'
+
+
+def markdown(measured: Sequence[results.Result]) -> str:
+  """Returns the tables in Markdown."""
+  parts = []
+  for preset, found in by_preset(measured).items():
+    parts += [
+      f'### {title(preset, found)}',
+      tables_lib.markdown(*table(preset, found)),
+      textwrap.fill(legend(preset, found), tables_lib.WIDTH),
+    ]
+  return '\n\n'.join(parts)
+
+
+def comma_separated(measured: Sequence[results.Result]) -> str:
+  """Returns every cell's numbers as CSV, a line each."""
+  header = ['preset', 'task', 'model', *Score._fields, 'training_steps', 'date']
+  rows = [
+    [
+      *(result.preset, result.task, result.model),
+      *(round(value, 6) for value in measure(result)),
+      *(result.experiment['training_steps'], result.date),
+    ]
+    for result in measured
+  ]
+  return tables_lib.comma_separated([header, *rows])

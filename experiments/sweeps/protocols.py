@@ -1,0 +1,231 @@
+"""How papers since 2023 test state tracking, as data: presets and numbers.
+
+A protocol says which lengths are trained on and which are scored, and how. All
+models of all protocols are trained alike, as far as they can be: width 64, two
+layers, the same steps, batches, rates and seeds. Where a paper's own recipe
+differs, `training_steps` and `batch_size` are flags of launch.sweep.
+"""
+
+from typing import NamedTuple
+
+from experiments.sweeps import paper
+from experiments.sweeps.grid import Preset
+
+
+class Published(NamedTuple):
+  """A number that a paper reports, in percent.
+
+  Attributes:
+    percent: As it is printed, scaled or not.
+    source: Where, what it is of, and how it was chosen.
+  """
+
+  percent: float
+  source: str
+
+
+class Protocol(NamedTuple):
+  """What is scored.
+
+  Attributes:
+    first: Shortest strings that are scored, to the longest tested.
+    is_scaled: Whether a score is (accuracy - chance) / (1 - chance).
+    published: By task and model of the preset.
+  """
+
+  first: int
+  is_scaled: bool
+  published: dict[tuple[str, str], list[Published]]
+
+
+_BASE = {
+  'batch_size': 64,
+  'training_steps': 5000,
+  'schedule': 'cosine',
+  'warmup_steps': 200,
+  'range_test_batch_size': 64,
+  'log_every': 100,
+  'checkpoint_every': 1000,
+}
+_SIGNED = {'eigenvalues': '[-1,1]'}
+_POSITIVE = {'eigenvalues': '[0,1]'}
+
+
+def _with_signs(name: str) -> dict:
+  """Returns a model's fields with eigenvalues in [0, 1] and in [-1, 1]."""
+  return {
+    f'{name}{suffix}': {'architecture': name, 'architecture_params': params}
+    for suffix, params in (('_0_1', _POSITIVE), ('_-1_1', _SIGNED))
+  }
+
+
+_MODELS = {
+  'rnn': {'architecture_params': {'hidden_size': 64}},
+  'lstm': {'architecture_params': {'hidden_size': 64}},
+  'transformer': {
+    'architecture': 'transformer_encoder',
+    'architecture_params': {
+      'positional_encodings': 'RELATIVE',
+      'num_layers': 2,
+    },
+  },
+  'looped_log': {'architecture': 'looped_transformer'},
+  'slstm': {},
+  'mlstm': {},
+  **_with_signs('mamba_2'),
+  **_with_signs('gated_delta_net'),
+  **_with_signs('gated_delta_product'),
+  **_with_signs('rwkv_7'),
+  'pd_ssm': {},
+  # As in the paper, but for width and steps; and ours, which knows the
+  # automaton in training: see docs/sweeps.md.
+  'regular_gpt_c2': {'architecture': 'regular_gpt', 'chunk_size': 2},
+  'recipe_c2': {
+    'architecture': 'regular_gpt',
+    'chunk_size': 2,
+    'node_weight': 1.0,
+    'max_extra_levels': 2,
+  },
+}
+_TASKS = {
+  'parity_check': {},
+  'even_pairs': {},
+  'cycle_navigation': {},
+  # Without brackets.
+  'modular_arithmetic': {},
+}
+_GROUPS = ('S3', 'A5', 'S5')
+_RATES = (1e-3, 3e-3)
+_CHOICE = (
+  'The learning rate is the one of the highest accuracy, meaned over its'
+  ' seeds, on fresh strings of training lengths below those that are scored;'
+  ' the model is that of the last step, and no other was looked at.'
+)
+
+PRESETS = {
+  'chomsky': Preset(
+    {**_BASE, 'sequence_length': 40, 'max_range_test_length': 500},
+    _TASKS,
+    _MODELS,
+    learning_rates=_RATES,
+    about='Trained on lengths 1 to 40, accuracy on 41 to 500 (Deletang et al.,'
+    f' 2023). {_CHOICE}',
+  ),
+  'xlstm': Preset(
+    {
+      **_BASE,
+      'sequence_length': 40,
+      'curriculum_params': {'values': list(range(3, 41))},
+      'min_range_test_length': 3,
+      'max_range_test_length': 256,
+    },
+    _TASKS,
+    _MODELS,
+    learning_rates=_RATES,
+    about='Trained on lengths 3 to 40, accuracy on 40 to 256, scaled so that'
+    f' chance is 0 (Beck et al., 2024, appendix D). {_CHOICE}',
+  ),
+  'word_problems': Preset(
+    {**_BASE, 'sequence_length': 32, 'max_range_test_length': 512},
+    {
+      name: {'task': 'word_problem', 'task_params': {'group': name}}
+      for name in _GROUPS
+    },
+    _MODELS,
+    learning_rates=_RATES,
+    about='Products of elements of a group, the last only; trained on lengths 1'
+    ' to 32, accuracy on 33 to 512. (Merrill et al., 2024, and Siems et al.,'
+    f' 2025, train on one length, and on all prefixes.) {_CHOICE}',
+  ),
+}
+
+# Of published rows, of which some are short.
+_COLUMNS = (
+  'parity_check',
+  'modular_arithmetic',
+  'cycle_navigation',
+  'even_pairs',
+)
+_DELETANG = 'Deletang et al., 2023, Table 2, the best of 10 seeds'
+_CHI = 'Chi et al., 2023, Table 1, the best of all runs on these lengths'
+_GRAZZI = 'Grazzi et al., 2024, Table 3, scaled, the best of 3 seeds'
+_SLICE = (
+  'SLiCE, 2025, Table 2, not scaled, mean of 5 seeds, step chosen on these'
+  ' lengths'
+)
+_MAMBA_3 = 'Mamba-3, 2026, scaled; its lengths were not verified'
+_PD_SSM = (
+  'Terzic et al., 2025, not scaled, 5 seeds, stopped and chosen on these'
+  ' lengths'
+)
+
+
+def _table(source: str, rows: dict) -> dict:
+  """Returns published numbers by task and model, of rows by model."""
+  return {
+    (task, model): [Published(percent, source)]
+    for model, row in rows.items()
+    for task, percent in zip(_COLUMNS, row, strict=False)
+  }
+
+
+def _together(*found: dict) -> dict:
+  together: dict = {}
+  for numbers in found:
+    for key, published in numbers.items():
+      together.setdefault(key, []).extend(published)
+  return together
+
+
+PROTOCOLS = {
+  'chomsky': Protocol(
+    41,
+    False,
+    _together(
+      _table(
+        _DELETANG,
+        {
+          'rnn': (100.0, 100.0, 100.0, 100.0),
+          'lstm': (100.0, 100.0, 100.0, 100.0),
+          'transformer': (52.0, 24.2, 61.9, 96.4),
+        },
+      ),
+      {
+        (task, 'regular_gpt_c2'): [
+          Published(paper.TABLE_1[task, 'regular_gpt_c2'][0], _CHI)
+        ]
+        for task in _TASKS
+      },
+    ),
+  ),
+  'xlstm': Protocol(
+    40,
+    True,
+    _together(
+      _table(
+        _GRAZZI,
+        {
+          'transformer': (2.2, 3.1),
+          'mlstm': (8.7, 4.0),
+          'slstm': (100.0, 78.7),
+        },
+      ),
+      _table(
+        _MAMBA_3,
+        {'mamba_2_0_1': (0.9, 47.8), 'gated_delta_net_-1_1': (100.0, 99.3)},
+      ),
+      _table(
+        _SLICE,
+        {
+          'lstm': (100.0, 99.9, 100.0, 100.0),
+          'slstm': (100.0, 27.7, 32.5, 100.0),
+          'gated_delta_product_-1_1': (98.0, 78.4, 46.3, 100.0),
+          'rwkv_7_0_1': (51.0, 40.0, 38.0, 88.0),
+          'transformer': (52.0, 24.0, 24.0, 90.0),
+        },
+      ),
+      _table(_PD_SSM, {'pd_ssm': (99.9, 96.2, 99.5, 99.7)}),
+    ),
+  ),
+  'word_problems': Protocol(33, False, {}),
+}

@@ -1,0 +1,183 @@
+"""Protocols of other papers: what is trained, scored and chosen."""
+
+import csv
+import dataclasses
+
+import numpy as np
+import pytest
+
+from experiments.formal import builders
+from experiments.sweeps import (
+  grid,
+  presets,
+  protocol_report,
+  protocols,
+  results,
+  sweep,
+)
+from experiments.sweeps import page as page_lib
+from experiments.sweeps import report as sweep_report
+from tests.experiments.sweeps import made
+
+# Trained lengths, tested lengths, and the first that is scored.
+_LENGTHS = {
+  'chomsky': ((1, 40), (1, 500), 41),
+  'xlstm': ((3, 40), (3, 256), 40),
+  'word_problems': ((1, 32), (1, 512), 33),
+}
+
+
+@pytest.mark.parametrize('name', _LENGTHS)
+def test_lengths_are_the_protocols(name):
+  assert set(_LENGTHS) == set(protocols.PRESETS) == set(protocols.PROTOCOLS)
+  trained, tested, first = _LENGTHS[name]
+  for cell in grid.cells(presets.PRESETS[name])[:2]:
+    experiment = cell.experiment
+    curriculum = builders.make_curriculum(experiment)
+    assert curriculum.bounds(experiment.training_steps) == trained
+    assert (
+      experiment.min_range_test_length,
+      experiment.max_range_test_length,
+    ) == tested
+  assert protocols.PROTOCOLS[name].first == first
+
+
+def test_published_numbers_are_of_cells():
+  for name, protocol in protocols.PROTOCOLS.items():
+    preset = presets.PRESETS[name]
+    for (task, model), numbers in protocol.published.items():
+      assert task in preset.tasks
+      assert model in preset.models
+      assert all(0 <= x.percent <= 100 and x.source for x in numbers)
+  chomsky = protocols.PROTOCOLS['chomsky'].published
+  # Deletang et al., 2023, table 2.
+  assert [
+    chomsky[task, 'transformer'][0].percent
+    for task in (
+      'even_pairs',
+      'modular_arithmetic',
+      'parity_check',
+      'cycle_navigation',
+    )
+  ] == [96.4, 24.2, 52.0, 61.9]
+
+
+def _result(preset, name, short, scored, **fields):
+  """Returns a result of two rates with two seeds.
+
+  Args:
+    preset: The protocol's.
+    name: Of the cell.
+    short: Accuracy of each run on all lengths below the first scored one.
+    scored: On all others.
+    **fields: Others of the result.
+  """
+  _, (shortest, longest), first = _LENGTHS[preset]
+  accuracy = np.repeat(np.array(scored)[:, None], longest, axis=1)
+  accuracy[:, : first - 1] = np.array(short)[:, None]
+  accuracy = accuracy.astype(object)
+  accuracy[:, : shortest - 1] = None
+  return made.result(
+    preset,
+    name,
+    {'': accuracy},
+    runs=[(1e-3, 0), (1e-3, 1), (3e-3, 0), (3e-3, 1)],
+    training_steps=presets.PRESETS[preset].base['training_steps'],
+    **fields,
+  )
+
+
+_CELL = 'parity_check/gated_delta_net_-1_1'
+
+
+@pytest.mark.parametrize(
+  ('preset', 'mean', 'best'),
+  # Of 0.6 and 1.0; the other rate is better, which the choice must not see.
+  [('chomsky', 80.0, 100.0), ('xlstm', 60.0, 100.0)],
+)
+def test_scores_and_the_choice_that_does_not_see_them(preset, mean, best):
+  result = _result(preset, _CELL, [1.0, 0.9, 0.8, 0.9], [0.6, 1.0, 1.0, 1.0])
+  score = protocol_report.measure(result)
+  assert score.learning_rate == 1e-3
+  assert score.trained == pytest.approx(95)
+  assert (score.mean, score.best) == (pytest.approx(mean), best)
+  assert (score.perfect, score.runs) == (1, 2)
+
+
+def test_one_wrong_string_is_not_perfect_and_ends_are_scored():
+  result = _result('xlstm', _CELL, [1.0] * 4, [1.0] * 4)
+  for at in (40, 256):
+    accuracy = np.array(result.accuracy[''], object)
+    accuracy[0, at - 1] = 0.5
+    score = protocol_report.measure(
+      dataclasses.replace(result, accuracy={'': accuracy.tolist()})
+    )
+    assert score.perfect == 1
+    # Scaled, the mean over 217 lengths and two seeds.
+    assert score.mean == pytest.approx(100 - 100 / 217 / 2)
+
+
+def test_reports_show_scores_beside_published_ones(tmp_path):
+  measured = [
+    _result('chomsky', 'even_pairs/rnn', [1.0] * 4, [1.0] * 4),
+    _result('xlstm', _CELL, [1.0] * 4, [0.75] * 4),
+    _result('xlstm', 'parity_check/slstm', [1.0] * 4, [0.5] * 4),
+    dataclasses.replace(
+      _result('word_problems', 'A5/looped_log', [0.5] * 4, [0.25] * 4),
+      chance=1 / 60,
+    ),
+  ]
+  measured[0].experiment['training_steps'] = 777
+  for result in measured:
+    cell = made.cell(result.preset, f'{result.task}/{result.model}')
+    results.save(
+      result, results.path(str(tmp_path / 'in'), result.preset, cell)
+    )
+  sweep_report.report(None, str(tmp_path / 'in'), str(tmp_path / 'out'), None)
+  text = (tmp_path / 'out' / 'report.md').read_text()
+  rows = [
+    [field.strip() for field in line.split('|')[1:-1]]
+    for line in text.splitlines()
+    if line.startswith('|')
+  ]
+  # In the order of the preset, a task's name once.
+  of_xlstm = [row for row in rows if row[1] in ('slstm', _CELL.split('/')[1])]
+  assert [row[0] for row in of_xlstm] == ['parity_check', '']
+  assert of_xlstm[1][1:7] == [
+    *(_CELL.split('/')[1], '50.0', '50.0', '0 of 2', '100.0', '0.001')
+  ]
+  assert of_xlstm[1][7].startswith('100.0 (Mamba-3, 2026, scaled')
+  total = len(grid.cells(presets.PRESETS['xlstm']))
+  assert f'### xlstm: 2 of {total} cells measured' in text
+  assert 'Not as the preset: every cell: training_steps' in ' '.join(
+    text.split()
+  )
+  assert 'xlstm' in (tmp_path / 'out' / 'report.html').read_text()
+  lines = list(csv.DictReader((tmp_path / 'out' / 'protocols.csv').open()))
+  assert [line['mean'] for line in lines][-1] == '0.0'
+  assert len(lines) == 4
+  with pytest.raises(ValueError, match='No preset has the cell'):
+    protocol_report.by_preset([dataclasses.replace(measured[0], model='x')])
+  assert 'Nothing is measured' not in page_lib.page({}, measured)
+
+
+def test_a_protocol_is_measured_and_reported(tmp_path, capsys):
+  """A cell of xlstm, tiny: its shortest strings are not tested."""
+  preset = sweep.narrowed(
+    presets.PRESETS['xlstm'],
+    ['parity_check'],
+    ['rnn'],
+    [1e-3],
+    [0],
+    training_steps=2,
+    warmup_steps=0,
+    batch_size=4,
+    range_test_batch_size=2,
+    smallest_bucket=256,
+    log_every=1,
+  )
+  assert sweep.sweep('xlstm', preset, str(tmp_path))
+  sweep_report.report(str(tmp_path), None, None, None)
+  printed = ' '.join(capsys.readouterr().out.split())
+  assert '| parity_check | rnn |' in printed
+  assert 'the model is that of the last step' in printed
