@@ -67,7 +67,7 @@ def t5(bias_NxH: jax.Array, length: int) -> jax.Array:
   return lookup.take_rows(bias_NxH, t5_bucket(np.arange(length))).T
 
 
-def _softplus_uniform(top):
+def softplus_uniform(top):
   """Initializes softplus(x) uniformly in [0.01, top)."""
 
   def init(key, shape):
@@ -104,7 +104,7 @@ class PositionBias(nn.Module):
     if self.kind == 'kerple_log':
       r1_H, r2_H = (
         jax.nn.softplus(
-          self.param(name, _softplus_uniform(top), (self.num_heads,))
+          self.param(name, softplus_uniform(top), (self.num_heads,))
         )
         for name, top in (('r1', 2.0), ('r2', 1.0))
       )

@@ -123,6 +123,13 @@ def make_baseline(
     raise ValueError('transformer reads no computation tokens.')
   check_params(experiment, _baseline_kinds(name))
   params |= experiment.architecture_params
+  num_positions = params.get('randomized_positions')
+  longest = num_read(experiment, task, experiment.longest_tested)
+  if num_positions is not None and num_positions < longest:
+    raise ValueError(
+      f'randomized_positions ({num_positions:,}) must be at least what is read'
+      f' of the longest test string ({longest:,}).'
+    )
   build = functools.partial(
     baselines.BUILDERS[name], task.output_size, return_all_outputs=True
   )

@@ -3,7 +3,8 @@
 All of them see strings, not their padding: they take positions counted from a
 string's first symbol, or distances.
 
-Letters: B batch, Q queries, K keys, H heads, d head size, D width.
+Letters: B batch, T length, Q queries, K keys, H heads, d head size, D width, F
+hidden units.
 """
 
 import enum
@@ -14,6 +15,11 @@ import jax.numpy as jnp
 
 from regulargpt_jax import position_biases
 
+# FIRE's hidden layer, and where c and L start, as in its authors' experiments.
+_FIRE_HIDDEN, _FIRE_SLOPE, _FIRE_THRESHOLD = 32, 0.1, 512.0
+# Of random positions at test, where nothing else is random.
+_TEST_KEY = 0
+
 
 class PositionalEncodings(enum.StrEnum):
   """How a transformer knows positions."""
@@ -23,6 +29,8 @@ class PositionalEncodings(enum.StrEnum):
   ALIBI = 'ALIBI'
   RELATIVE = 'RELATIVE'
   ROTARY = 'ROTARY'
+  KERPLE = 'KERPLE'
+  FIRE = 'FIRE'
 
   @classmethod
   def _missing_(cls, value):
@@ -87,6 +95,104 @@ def alibi_bias(distance_BxQxK, num_heads: int) -> jax.Array:
   penalty_BxQxK = jnp.abs(distance_BxQxK) - 0.5 * is_before
   slopes_H = jnp.array(position_biases.alibi_slopes(num_heads))
   return -slopes_H[:, None, None] * penalty_BxQxK[:, None]
+
+
+def kerple_bias(distance_BxQxK, num_heads: int) -> jax.Array:
+  """Returns what KERPLE adds to the logits, [B, H, Q, K].
+
+  -r1 log(1 + r2 |distance|) (Chi et al., 2022, eq. 6; arXiv:2205.09921), with
+  r1 and r2 learned, and others for keys after the query. They start as in
+  `position_biases`.
+
+  Args:
+    distance_BxQxK: Position of the query less that of the key.
+    num_heads: H.
+  """
+
+  def learned(name, top):
+    def init(shape, dtype):
+      init = position_biases.softplus_uniform(top)
+      return init(hk.next_rng_key(), shape).astype(dtype)
+
+    return jax.nn.softplus(
+      hk.get_parameter(f'kerple_{name}', (2, num_heads), init=init)
+    )
+
+  r1, r2 = learned('r1', 2.0), learned('r2', 1.0)
+  side_BxQxK = (distance_BxQxK < 0).astype(jnp.int32)
+  r1, r2 = (_of_side(r, side_BxQxK) for r in (r1, r2))
+  return -r1 * jnp.log1p(r2 * jnp.abs(distance_BxQxK)[:, None])
+
+
+def _of_side(x_2xH, side_BxQxK) -> jax.Array:
+  """Returns a head's number for each query and key, [B, H, Q, K]."""
+  before, after = x_2xH[:, :, None, None]
+  return jnp.where(side_BxQxK[:, None], after, before)
+
+
+def fire_bias(distance_BxQxK, position_BxQ, num_heads: int) -> jax.Array:
+  """Returns what FIRE adds to the logits, [B, H, Q, K].
+
+  f(psi(|i - j|) / psi(max(L, i))) for a query at i, counted from 1, with psi(x)
+  = log(1 + c x), f a layer of hidden units, and c and L learned (Li et al.,
+  2024, section 3; arXiv:2310.04418). Keys after the query have outputs of f
+  of their own.
+
+  Args:
+    distance_BxQxK: Position of the query less that of the key.
+    position_BxQ: Of the queries, from 0.
+    num_heads: H.
+  """
+
+  def scalar(name, value):
+    init = hk.initializers.Constant(value)
+    return jnp.abs(hk.get_parameter(f'fire_{name}', (), init=init))
+
+  slope, threshold = scalar('c', _FIRE_SLOPE), scalar('l', 1.0)
+  far = jnp.maximum(_FIRE_THRESHOLD * threshold, position_BxQ + 1)
+  share_BxQxK = (
+    jnp.log1p(slope * jnp.abs(distance_BxQxK))
+    / jnp.log1p(slope * far)[..., None]
+  )
+  hidden_BxQxKxF = jax.nn.relu(
+    hk.Linear(_FIRE_HIDDEN, name='fire_hidden')(share_BxQxK[..., None])
+  )
+  bias = hk.Linear(2 * num_heads, name='fire_out')(hidden_BxQxKxF)
+  before, after = jnp.split(jnp.moveaxis(bias, -1, 1), 2, axis=1)
+  return jnp.where((distance_BxQxK < 0)[:, None], after, before)
+
+
+def random_positions(position_BxT, num_positions: int) -> jax.Array:
+  """Returns as many positions of a longer range, in order, drawn at random.
+
+  A string of n symbols has n of 0..num_positions - 1, any n of them equally
+  likely (Ruoss et al., 2023, section 3; arXiv:2305.16843). All strings of a
+  call share the draw: the positions of a shorter one are among a longer one's.
+  Where there is no random key, which is at test, it is always the same.
+
+  Args:
+    position_BxT: From a string's first symbol, negative before it.
+    num_positions: At least T.
+
+  Raises:
+    ValueError: If there are fewer positions than symbols.
+  """
+  length = position_BxT.shape[1]
+  if num_positions < length:
+    raise ValueError(
+      f'randomized_positions ({num_positions:,}) must be at least the number of'
+      f' tokens that are read ({length:,}).'
+    )
+  rng = hk.maybe_next_rng_key()
+  if rng is None:
+    rng = jax.random.key(_TEST_KEY)
+  rank = jax.random.permutation(rng, num_positions)
+
+  def of_string(position_T):
+    num_before = jnp.cumsum(rank <= position_T[-1])
+    return jnp.searchsorted(num_before, position_T + 1)
+
+  return jax.vmap(of_string)(position_BxT)
 
 
 def relative_logits(

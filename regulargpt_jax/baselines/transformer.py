@@ -21,6 +21,8 @@ from regulargpt_jax.baselines import positional_encodings as encodings_lib
 from regulargpt_jax.baselines import strings
 
 _Encodings = encodings_lib.PositionalEncodings
+# Which random positions cannot be of.
+_REGULARLY_SPACED = (_Encodings.NONE, _Encodings.RELATIVE)
 # More would compile for hours.
 _MAX_LAYERS = 256
 
@@ -42,6 +44,8 @@ class TransformerConfig:
     positional_encodings: A `PositionalEncodings`, or its name.
     max_time: Longest wavelength of the encodings, in units of 2 pi.
     widening_factor: Width of the feed-forward layer, in units of D.
+    randomized_positions: Number of positions of which those of a string are
+      drawn, see `positional_encodings.random_positions`; None for its own.
   """
 
   embedding_dim: int = 64
@@ -54,6 +58,7 @@ class TransformerConfig:
   positional_encodings: _Encodings | str = _Encodings.SIN_COS
   max_time: int = 10_000
   widening_factor: int = 4
+  randomized_positions: int | None = None
 
   def __post_init__(self):
     encodings = _Encodings(self.positional_encodings)
@@ -65,6 +70,7 @@ class TransformerConfig:
       'attention_window',
       'max_time',
       'widening_factor',
+      'randomized_positions',
     ):
       value = getattr(self, name)
       if value is not None and value < 1:
@@ -72,6 +78,11 @@ class TransformerConfig:
     if self.num_layers > _MAX_LAYERS:
       raise ValueError(
         f'num_layers must be at most {_MAX_LAYERS}, got {self.num_layers}.'
+      )
+    if self.randomized_positions and encodings in _REGULARLY_SPACED:
+      raise ValueError(
+        f'randomized_positions are not for {encodings} encodings, which see no'
+        ' positions, or distances of regularly spaced ones.'
       )
     if not self.emb_init_scale > 0:
       raise ValueError(
@@ -180,7 +191,7 @@ def shift_right(y_BxTxO: jax.Array) -> jax.Array:
 
 def _encode(config, x_BxTxV, is_causal):
   is_symbol_BxT = strings.is_symbol(x_BxTxV)
-  position_BxT = _positions(is_symbol_BxT)
+  position_BxT = _positions(config, is_symbol_BxT)
   h = _embed(config, x_BxTxV, position_BxT)
   visible = is_symbol_BxT[:, None] & _window(config, h.shape[1], is_causal)
   for layer in range(config.num_layers):
@@ -193,8 +204,8 @@ def _encode(config, x_BxTxV, is_causal):
 
 def _decode(config, y_BxTxO, memory_BxKxD, is_memory_BxK):
   is_target_BxT = strings.is_symbol(y_BxTxO)
-  position_BxT = _positions(is_target_BxT)
-  memory_position_BxK = _positions(is_memory_BxK)
+  position_BxT = _positions(config, is_target_BxT)
+  memory_position_BxK = _positions(config, is_memory_BxK)
   h = _embed(config, shift_right(y_BxTxO), position_BxT)
   visible = is_target_BxT[:, None] & _window(config, h.shape[1], is_causal=True)
   for layer in range(config.num_layers):
@@ -215,11 +226,16 @@ def _decode(config, y_BxTxO, memory_BxKxD, is_memory_BxK):
   return h
 
 
-def _positions(is_symbol_BxT):
-  """Returns positions from the first symbol, negative before it."""
+def _positions(config, is_symbol_BxT):
+  """Returns positions from the first symbol; before it they mean nothing."""
   length = is_symbol_BxT.shape[1]
   padding_B = length - is_symbol_BxT.sum(axis=-1)
-  return jnp.arange(length) - padding_B[:, None]
+  position_BxT = jnp.arange(length) - padding_B[:, None]
+  if config.randomized_positions is None:
+    return position_BxT
+  return encodings_lib.random_positions(
+    position_BxT, config.randomized_positions
+  )
 
 
 def _window(config, length, is_causal):
@@ -284,9 +300,13 @@ def _attention(
     else:
       logits = jnp.einsum('bqhd,bkhd->bhqk', q, k)
     logits *= config.head_size**-0.5
+    distance = position[:, :, None] - memory_position[:, None]
     if encodings == _Encodings.ALIBI:
-      distance = position[:, :, None] - memory_position[:, None]
       logits += encodings_lib.alibi_bias(distance, config.num_heads)
+    if encodings == _Encodings.KERPLE:
+      logits += encodings_lib.kerple_bias(distance, config.num_heads)
+    if encodings == _Encodings.FIRE:
+      logits += encodings_lib.fire_bias(distance, position, config.num_heads)
     # Where there is nothing to see, all weights are 0.
     weights = jax.nn.softmax(logits, where=visible[:, None])
     out = jnp.einsum('bhqk,bkhd->bqhd', weights, v)

@@ -374,6 +374,8 @@ def test_dropout_acts_only_with_a_key():
   [
     {'embedding_dim': 10, 'num_heads': 4},
     {'positional_encodings': 'LEARNED'},
+    {'positional_encodings': 'RELATIVE', 'randomized_positions': 50},
+    {'randomized_positions': 0},
     {'embedding_dim': 7, 'num_heads': 7, 'positional_encodings': 'SIN_COS'},
     {'embedding_dim': 6, 'num_heads': 2, 'positional_encodings': 'ROTARY'},
     {'attention_window': 0},

@@ -279,6 +279,19 @@ def _logit(p, c, name, q, k, head, i, j):
   if c.positional_encodings == 'ALIBI':  # Keys after the query: half a step.
     slope = 2.0 ** (-8 * (head + 1) / c.num_heads)
     logit -= slope * (i - j - 0.5 if i > j else j - i)
+  if c.positional_encodings == 'KERPLE':  # Chi et al., 2022, eq. 6.
+    r1, r2 = (
+      np.log1p(np.exp(p[name][f'kerple_{r}'][int(j > i), head]))
+      for r in ('r1', 'r2')
+    )
+    logit -= r1 * np.log(1 + r2 * abs(i - j))
+  if c.positional_encodings == 'FIRE':  # Li et al., 2024, section 3.
+    slope, share = abs(p[name]['fire_c']), abs(p[name]['fire_l'])
+    far = max(512 * share, i + 1)
+    share = np.log(1 + slope * abs(i - j)) / np.log(1 + slope * far)
+    hidden = np.maximum(_linear(p, f'{name}/fire_hidden', np.array([share])), 0)
+    of_sides = _linear(p, f'{name}/fire_out', hidden).reshape(2, c.num_heads)
+    logit += of_sides[int(j > i), head]
   return logit
 
 

@@ -109,3 +109,56 @@ def test_relative_encodings_need_no_array_beyond_the_shifted_logits():
     for variable in equation.outvars
   )
   assert largest <= batch_size * num_heads * length * 2 * length
+
+
+def _random_positions(lengths, width, num_positions, rng=None):
+  position = jnp.arange(width) - (width - jnp.array(lengths))[:, None]
+  f = hk.transform(positional_encodings.random_positions)
+  return np.asarray(f.apply({}, rng, position, num_positions))
+
+
+def test_random_positions_are_some_of_a_range_in_order():
+  drawn = []
+  for seed in range(200):
+    rng = jax.random.key(seed)
+    short, long = _random_positions([2, 4], 5, 6, rng)
+    short, long = short[-2:], long[-4:]
+    assert (np.diff(short) > 0).all() and (np.diff(long) > 0).all()
+    assert {*short} <= {*long} <= {*range(6)}
+    drawn.append(tuple(short))
+  # Each of the 15 pairs is as likely as any other: 13 of each, or so.
+  counts = [drawn.count(pair) for pair in {*drawn}]
+  assert len(counts) == 15
+  assert max(counts) < 30
+
+
+def test_random_positions_at_test_are_fixed_whatever_the_padding():
+  (bare,) = _random_positions([4], 4, 9)
+  padded, other = _random_positions([4, 7], 7, 9)
+  np.testing.assert_array_equal(padded[-4:], bare)
+  assert {*bare} <= {*other}
+  assert (_random_positions([9], 9, 9) == np.arange(9)).all()
+  with pytest.raises(ValueError, match=r'randomized_positions \(3\) must be'):
+    _random_positions([4], 4, 3)
+
+
+def test_transformers_read_random_positions():
+  fields = {'positional_encodings': 'SIN_COS', 'num_layers': 1}
+  x = small.strings([4, 4], 4)
+  plain, random, full = (
+    hk.transform(
+      small.make('transformer_encoder', randomized_positions=n, **fields)
+    )
+    for n in (None, 50, 4)
+  )
+  params = small.init(plain, x)
+  expected = small.apply(plain, params, x)
+  at_test = small.apply(random, params, x)
+  assert np.abs(at_test - expected).max() > 1e-3
+  np.testing.assert_allclose(small.apply(full, params, x), expected, atol=1e-6)
+  padded = small.apply(random, params, small.strings([4, 4], 7))[:, 3:]
+  np.testing.assert_allclose(padded, at_test, atol=1e-5)
+  one, other = (
+    random.apply(params, jax.random.key(seed), x) for seed in (0, 1)
+  )
+  assert np.abs(one - other).max() > 1e-3

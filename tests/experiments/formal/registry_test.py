@@ -250,6 +250,11 @@ def test_options_that_a_baseline_has_not_are_refused():
       {'architecture_params': {'positional_encodings': 'X'}},
       'SIN_COS',
     ),
+    (
+      'transformer_encoder',
+      {'architecture_params': {'randomized_positions': 15}},
+      r'longest test string \(16\)',
+    ),
     ('rnn', {'architecture_params': {'input_window': 2}}, 'return all'),
   ],
 )
