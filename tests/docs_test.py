@@ -309,6 +309,10 @@ _SHORTER = {
   '-m launch.evaluate *--output_dir=*': '--range_test_batch_size=16',
   '-m launch.sweep --preset=table1*': '--tasks=d_2 --models=rnn --seeds=0'
   ' --learning_rates=1e-4 --training_steps=2',
+  '-m launch.sweep --preset=xlstm*': '--tasks=parity_check --seeds=0'
+  ' --models=lstm,mamba_2_-1_1 --learning_rates=1e-3 --training_steps=2'
+  ' --warmup_steps=0 --batch_size=4 --max_range_test_length=60'
+  ' --range_test_batch_size=4',
   '-m launch.sweep --regex=*--workdir=runs/own': '--training_steps=20'
   ' --max_range_test_length=60 --range_test_batch_size=16 --seeds=0',
   '-m launch.sweep_lm *=tiny --data*': '--models=regular_gpt_4_2'
@@ -326,6 +330,8 @@ _SHORTER = {
   ' --batch_size=16',
   '-m benchmarks.paths*': '--embedding_dim=16 --longest=64'
   ' --longest_reference=64 --rounds=1',
+  '-m benchmarks.recurrent*': '--architectures=mamba_2 --width=8'
+  ' --batch_size=2 --length=32 --longest=64 --rounds=1',
   '-m benchmarks.samplers*': '--lengths=10 --tasks=parity_check',
   '-m benchmarks.sampling*': '--embedding_dim=16 --chunk_size=16'
   ' --lengths=64 --symbols=2 --rounds=1',

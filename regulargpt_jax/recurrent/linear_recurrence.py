@@ -49,12 +49,9 @@ def run(
 
   q, k, v = map(chunked, (q_BxTxHxK, k_BxTxHxK, v_BxTxHxV))
   gate = chunked(gate_BxTxHxG, 1.0)
-  from_start = jnp.cumprod(gate, axis=-2)
-  before = jnp.concatenate(
-    [jnp.ones_like(gate[..., :1, :]), from_start[..., :-1, :]], axis=-2
-  )
   if gate.shape[-1] == 1:
     segments = _segment_products(gate[..., 0])
+    from_start = gate[..., :1, :] * segments[..., :1]
     shifted = jnp.pad(segments[..., :-1, :], ((0, 0),) * 3 + ((1, 0), (0, 0)))
     to_end = segments[..., -1, :, None]
 
@@ -65,6 +62,8 @@ def run(
       return x @ y.mT * shifted
 
   else:
+    ones = jnp.tril(jnp.ones((_CHUNK, _CHUNK)))
+    from_start = jnp.exp(ones @ jnp.log(gate))
     to_end = from_start[..., -1:, :] / from_start
 
     def scores(x, y):
@@ -72,6 +71,10 @@ def run(
 
     def scores_before(x, y):
       return jnp.tril((x * before) @ (y / from_start).mT, -1)
+
+  before = jnp.concatenate(
+    [jnp.ones_like(from_start[..., :1, :]), from_start[..., :-1, :]], axis=-2
+  )
 
   # Of the state at a chunk's start: what is read, and what is left of it.
   read, inside = q * from_start, scores(q, k) @ v
@@ -81,13 +84,7 @@ def run(
     r, b = map(chunked, erase)
     # e_i = b_i' S_(i-1), of the chunk's start, its values, and e_j of j < i.
     known = jnp.concatenate([b * before, scores_before(b, k) @ v], axis=-1)
-    erased = jax.lax.linalg.triangular_solve(
-      jnp.eye(_CHUNK) - scores_before(b, r),
-      known,
-      left_side=True,
-      lower=True,
-      unit_diagonal=True,
-    )
+    erased = _inverse(scores_before(b, r)) @ known
     of_start, of_values = jnp.split(erased, [b.shape[-1]], axis=-1)
     read += scores(q, r) @ of_start
     inside += scores(q, r) @ of_values
@@ -110,7 +107,37 @@ def _segment_products(gate: jax.Array) -> jax.Array:
 
   By products alone, and not by logarithms: gates may be negative or 0.
   """
-  place = jnp.arange(gate.shape[-1])
-  is_after = place[:, None] > place
-  factors = jnp.where(is_after, gate[..., :, None], 1.0)
-  return jnp.tril(jnp.cumprod(factors, axis=-2))
+
+  def next_row(row, inputs):
+    gate, diagonal = inputs
+    row = row * gate[..., None] + diagonal
+    return row, row
+
+  inputs = (jnp.moveaxis(gate, -1, 0), jnp.eye(gate.shape[-1]))
+  _, rows = jax.lax.scan(next_row, jnp.zeros_like(gate), inputs)
+  return jnp.moveaxis(rows, 0, -2)
+
+
+def _inverse(strictly_lower: jax.Array) -> jax.Array:
+  """Returns (I - L)^-1 of [..., c, c], c a power of 2, in blocks.
+
+  Of [[A, 0], [-C, B]] it is [[A^-1, 0], [B^-1 C A^-1, B^-1]]. LAPACK's solver
+  would do, but many small ones at once can block each other for ever in XLA's
+  programs for CPUs (jax 0.10.2).
+  """
+  size = strictly_lower.shape[-1]
+  *batch, _, _ = strictly_lower.shape
+  inverse = jnp.ones((*batch, size, 1, 1))  # Of the blocks on the diagonal.
+  width = 1
+  while width < size:
+    num = size // (2 * width)
+    blocks = strictly_lower.reshape(*batch, num, 2, width, num, 2, width)
+    below = jnp.stack(
+      [blocks[..., i, 1, :, i, 0, :] for i in range(num)], axis=-3
+    )
+    first, second = inverse[..., 0::2, :, :], inverse[..., 1::2, :, :]
+    upper = jnp.concatenate([first, jnp.zeros_like(below)], axis=-1)
+    lower = jnp.concatenate([second @ below @ first, second], axis=-1)
+    inverse = jnp.concatenate([upper, lower], axis=-2)
+    width *= 2
+  return inverse[..., 0, :, :]

@@ -136,6 +136,15 @@ def _gated_delta_case(num_factors):
   return make
 
 
+def _reflections(rng, length):
+  # One key again and again, as PARITY needs it: nothing fades, and an
+  # inverse by powers of a matrix would be wrong by more than 1.
+  q, k, v, strength, gate = _gated_delta_case(1)(rng, length)
+  k[:] = k[:, :1]
+  strength[:], gate[:] = 2, 1
+  return [q, k, v, strength, gate]
+
+
 def _gated_delta_by_head(q, k, v, strength, gate):
   k, v, strength = (x.swapaxes(2, 3) for x in (k, v, strength))
   return q, k, v, strength, gate
@@ -182,6 +191,12 @@ CASES = {
     _gated_delta_by_head,
     _gated_delta_case(1),
   ),
+  'reflections': (
+    gated_delta.recur,
+    _gated_delta,
+    _gated_delta_by_head,
+    _reflections,
+  ),
   'Gated DeltaProduct': (
     gated_delta.recur,
     _gated_delta,
@@ -226,3 +241,9 @@ def test_gradients(name):
   for own, expected in zip(gradient(fast), gradient(slow), strict=True):
     largest = np.abs(expected).max()
     np.testing.assert_allclose(own, expected, atol=2e-4 * max(1, largest))
+
+
+def test_no_solver_is_called():
+  """Many small ones at once never end on a CPU: see `_inverse`."""
+  inputs = _general_case('scalar', True)(np.random.default_rng(0), 3)
+  assert 'triangular_solve' not in str(jax.make_jaxpr(_run)(*inputs))
