@@ -85,11 +85,36 @@ def _contents(workdir: str) -> list[str]:
   return [name for name in files.names(workdir) if not name.startswith('.')]
 
 
+def check(
+  experiment: experiment_lib.BaseExperiment,
+  workdir: str,
+  runs: Sequence[experiment_lib.Run] | None = None,
+) -> None:
+  """Refuses what `claim` would, and changes nothing.
+
+  Raises:
+    ValueError: As `claim`.
+  """
+  devices.from_main(lambda: _held(experiment, workdir, experiment.runs(runs)))
+
+
 def _claim(
   experiment: experiment_lib.BaseExperiment,
   workdir: str,
   runs: list[experiment_lib.Run],
 ) -> bool:
+  found = _held(experiment, workdir, runs)
+  if found != experiment:
+    _write(experiment, runs, os.path.join(workdir, CONFIG_FILE))
+  return found is None
+
+
+def _held(
+  experiment: experiment_lib.BaseExperiment,
+  workdir: str,
+  runs: list[experiment_lib.Run],
+) -> experiment_lib.BaseExperiment | None:
+  """Returns what a folder holds, None if nothing, or refuses it."""
   path = os.path.join(workdir, CONFIG_FILE)
   if files.exists(path):
     found, found_runs = load(workdir, type(experiment))
@@ -108,16 +133,13 @@ def _claim(
         ' Choose another --workdir, or remove this one to start anew'
         f' ({experiment.evaluated_by} tests a trained model on other lengths).'
       )
-    if found != experiment:
-      _write(experiment, runs, path)
-    return False
-  if _contents(workdir):
+    return found
+  if files.exists(workdir) and _contents(workdir):
     raise ValueError(
       f'{workdir} has files but no {CONFIG_FILE}. Choose another --workdir, or'
       ' remove this one to start anew.'
     )
-  _write(experiment, runs, path)
-  return True
+  return None
 
 
 def _refused(

@@ -51,10 +51,23 @@ def write(
   task = builders.make_task(experiment)
   symbols, labels = strings_lib.symbols_and_labels(experiment, task)
   for symbol in symbols:
-    if symbol.split() != [symbol]:
+    if symbol.split() != [symbol] or '\0' in symbol:
       raise ValueError(
-        f'The symbol {symbol!r} has white space, and cannot be written.'
+        f'The symbol {symbol!r} has white space, or a character that no text'
+        ' has, and cannot be written.'
       )
+  for label in labels:
+    if '\t' in label or '\0' in label or label.strip().splitlines() != [label]:
+      raise ValueError(
+        f'The answer {label!r} has white space at an end, a tabulator or lines,'
+        ' and cannot be written.'
+      )
+  is_spaced = max(map(len, symbols)) > 1
+  if is_spaced and max_length == 1:
+    raise ValueError(
+      'Symbols of several characters are told by the spaces between them:'
+      ' max_length must be 2 or more.'
+    )
   lengths = range(min_length, max_length + 1)
   estimates.check(
     f'{num_strings:,} strings of each length',
@@ -62,8 +75,9 @@ def write(
     'num_strings or max_length',
     room=estimates.host_memory(),
   )
+  lengths = _lengths(task, lengths)
   draw = _pairs if is_adversarial else _strings
-  separator = ' ' if max(map(len, symbols)) > 1 else ''
+  separator = ' ' if is_spaced else ''
   lines = []
   with progress.timed(
     f'Drawing strings of {min_length:,} to {max_length:,} symbols'
@@ -73,6 +87,21 @@ def write(
       lines.append(f'{string}\t{labels[answer]}\n')
   results.save(output, ''.join(lines))
   progress.say(f'{output}: {len(lines):,} strings.')
+
+
+def _lengths(
+  task: task_lib.GeneralizationTask, asked: Sequence[int]
+) -> list[int]:
+  """Returns those that strings of a task can have."""
+  found = [
+    length for length in asked if data.input_length(task, length) == length
+  ]
+  without = [str(length) for length in sorted({*asked} - {*found})]
+  if not found:
+    raise ValueError(f'The task has no strings of {asked[0]} to {asked[-1]}.')
+  if without:
+    progress.say(f'The task has no strings of length {", ".join(without)}.')
+  return found
 
 
 # Right-aligned tokens, and the class.

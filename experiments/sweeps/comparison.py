@@ -209,8 +209,13 @@ def _accuracies(curves: Sequence[Curve]) -> tuple[list[str], list[list[str]]]:
   is over the lengths beyond training that all have, without which scores on
   different lengths would be compared.
   """
-  first = max(curve.training_length for curve in curves) + 1
-  last = min(curve.accuracy.shape[1] for curve in curves)
+  longest_trained = max(curve.training_length for curve in curves)
+  tested_by_each = [set(_tested(curve).tolist()) for curve in curves]
+  in_common = [
+    length
+    for length in sorted(set.intersection(*tested_by_each))
+    if length > longest_trained
+  ]
   header = [
     '',
     'trained up to',
@@ -222,28 +227,35 @@ def _accuracies(curves: Sequence[Curve]) -> tuple[list[str], list[list[str]]]:
     'runs',
     'perfect',
   ]
-  if first <= last:
-    header.append(f'on {first}..{last}')
+  if in_common:
+    header.append(f'on {in_common[0]}..{in_common[-1]}')
   rows = []
   for curve in curves:
-    trained, longest = curve.training_length, curve.accuracy.shape[1]
+    trained = curve.training_length
+    beyond = _tested(curve)
+    beyond = beyond[beyond > trained]
     mean_T = curve.accuracy.mean(axis=0)
     worst = int(np.argmin(np.nan_to_num(mean_T, nan=np.inf)))
     row = [
       curve.name,
       str(trained) if trained else '-',
       _percent(mean_T[:trained]),
-      f'{trained + 1}..{longest}' if trained < longest else '-',
+      f'{beyond[0]}..{beyond[-1]}' if beyond.size else '-',
       _percent(mean_T[trained:]),
       f'{_percent(mean_T[worst : worst + 1])} at {worst + 1}',
       _percent(np.array([curve.chance])),
       _of(len(curve.accuracy), curve.num_runs),
       f'{curve.num_perfect} of {curve.num_runs}',
     ]
-    if first <= last:
-      row.append(_percent(mean_T[first - 1 : last]))
+    if in_common:
+      row.append(_percent(mean_T[np.array(in_common) - 1]))
     rows.append(row)
   return header, rows
+
+
+def _tested(curve: Curve) -> np.ndarray:
+  """Returns the lengths that every run is tested on."""
+  return np.flatnonzero(~np.isnan(curve.accuracy).any(axis=0)) + 1
 
 
 def _of(number: int, total: int) -> str:

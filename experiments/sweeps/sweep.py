@@ -21,6 +21,7 @@ from experiments.engine import (
   selection,
   stopping,
 )
+from experiments.engine import experiment as experiment_lib
 from experiments.engine import results as results_lib
 from experiments.engine import workdir as workdir_lib
 from experiments.formal import (
@@ -176,6 +177,8 @@ def sweep(
   part_folder = os.path.join(workdir, f'part_{part.replace("/", "_of_")}')
   with locks.locked(part_folder):
     waiting = [c for c in cells if not _has_result(name, c, results_dir)]
+    for cell in waiting:
+      workdir_lib.check(cell.experiment, _folder(workdir, cell), _runs(cell))
     if name not in presets.PRESETS:
       devices.from_main(lambda: own.keep(name, whole or preset, results_dir))
     if len(waiting) < len(cells):
@@ -260,6 +263,14 @@ def _has_result(name: str, cell: grid.Cell, results_dir: str) -> bool:
   )
 
 
+def _folder(workdir: str, cell: grid.Cell) -> str:
+  return os.path.join(workdir, 'cells', cell.task, cell.model)
+
+
+def _runs(cell: grid.Cell) -> list[experiment_lib.Run]:
+  return [(rate, seed, seed) for rate, seed in cell.runs]
+
+
 def _measure(
   name: str,
   cell: grid.Cell,
@@ -273,8 +284,7 @@ def _measure(
   """Trains, evaluates and writes the result of one cell."""
   experiment = cell.experiment
   task, model = made.task, made.model
-  folder = os.path.join(workdir, 'cells', cell.task, cell.model)
-  runs = [(rate, seed, seed) for rate, seed in cell.runs]
+  folder, runs = _folder(workdir, cell), _runs(cell)
   with locks.locked(folder):
     try:
       with workdir_lib.claimed(experiment, folder, runs):
@@ -301,7 +311,8 @@ def _measure(
       for kind, values in found.items():
         named = evaluation.named(test, kind)
         accuracies[named] = values.accuracy
-        score = evaluation.best_constant(values, trained)
+        # As a sweep's scores, which are means over lengths, of files too.
+        score = evaluation.best_constant(values._replace(files=None), trained)
         if score is not None:
           constant[named] = score
     diverged_at = devices.fetch(state.diverged_at)

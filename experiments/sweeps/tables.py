@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 import datetime
 import json
+import shlex
 
 from scipy import stats
 
@@ -209,7 +210,8 @@ def _flags(entry: numbers.Entry) -> str:
   free = ('learning_rate', 'seed', 'model_init_seed')
   default = config_lib.Experiment()
   return ' '.join(
-    f'--{name}={value if isinstance(value, str) else json.dumps(value)}'
+    f'--{name}='
+    + shlex.quote(value if isinstance(value, str) else json.dumps(value))
     for name, value in found.items()
     if value and value != getattr(default, name) and name not in free
   )

@@ -6,7 +6,7 @@ from tasks.automata import description
 
 # How programs write "no symbol", and a space.
 EPSILONS = frozenset(('<eps>', '<epsilon>', '@0@', '@_EPSILON_SYMBOL_@'))
-_SPACE = '@_SPACE_@'
+SPACE = '@_SPACE_@'
 
 
 def read(text: str) -> description.Description:
@@ -57,7 +57,7 @@ def read(text: str) -> description.Description:
         accepting[columns[0]] = None
     else:
       states[columns[1]] = None
-      symbol = columns[2].replace(_SPACE, ' ')
+      symbol = columns[2].replace(SPACE, ' ')
       if is_there:
         edges.append(
           description.Edge(

@@ -96,18 +96,17 @@ def _with_answers(
     return says
   names = description.in_order(list(set(says.outputs.values())))
   accepting = {name for name in names if name.lower() in description.YES}
-  if not all(
-    name.lower() in description.NO | description.YES for name in names
-  ):
-    if len(names) != 2:
-      return says
+  rejecting = {name for name in names if name.lower() in description.NO}
+  if len(names) > 2 or (len(names) == 1 and not accepting | rejecting):
+    return says
+  if len(names) == 2 and not (accepting and rejecting):
+    # One of them is known, neither is, or both mean the same.
+    names.sort(key=lambda name: (name in accepting) - (name in rejecting))
     accepting = {names[1]}
     notes.append(
       f'The output {names[0]!r} is read as rejecting, {names[1]!r} as'
       ' accepting.'
     )
-  elif len(names) > 2:
-    return says
   ends = [state for state in says.states if says.outputs[state] in accepting]
   return says._replace(accepting=ends, outputs=None)
 

@@ -10,7 +10,7 @@ MAX_STATES = 20_000
 # States times symbols.
 MAX_TRANSITIONS = 2_000_000
 # What two answers are called, whatever the case.
-NO = frozenset(('0', 'false', 'no', '-', 'reject', 'rejecting'))
+NO = frozenset(('0', 'false', 'no', 'none', '-', 'reject', 'rejecting'))
 YES = frozenset(('1', 'true', 'yes', '+', 'accept', 'accepting'))
 
 

@@ -18,7 +18,17 @@ def to_json(fields: Mapping[str, Any]) -> str:
 
 
 def to_dot(fields: Mapping[str, Any]) -> str:
-  """Returns what graphviz draws, and AALpy and LearnLib read."""
+  """Returns what graphviz draws, and AALpy and LearnLib read.
+
+  Raises:
+    ValueError: If an output has white space at an end, which readers drop.
+  """
+  for output in fields.get('outputs', {}).values():
+    if output != output.strip():
+      raise ValueError(
+        f'The output {output!r} has white space at an end, which a .dot does'
+        ' not keep; write .json.'
+      )
   node = {state: f's{i}' for i, state in enumerate(fields['states'])}
   outputs = fields.get('outputs')
   accepting = set(fields.get('accepting', ()))
@@ -61,7 +71,7 @@ def to_att(fields: Mapping[str, Any]) -> str:
 
   Raises:
     ValueError: If it has more than two answers, or a symbol has white space or
-      means "no symbol" there.
+      means "no symbol" or a space there.
   """
   if 'outputs' in fields:
     raise ValueError(
@@ -69,7 +79,8 @@ def to_att(fields: Mapping[str, Any]) -> str:
       ' .dot.'
     )
   for symbol in fields['alphabet']:
-    if symbol in att.EPSILONS or symbol != ''.join(symbol.split()):
+    is_other = symbol in att.EPSILONS or att.SPACE in symbol
+    if is_other or symbol != ''.join(symbol.split()):
       raise ValueError(
         f'The symbol {symbol!r} cannot stand in the format .att; write .json or'
         ' .dot.'

@@ -1,5 +1,6 @@
 """Tests of reading automata from files."""
 
+import json
 import os
 import re
 
@@ -145,6 +146,27 @@ class TestFormats:
     found, notes = automata.read_text(tmp_path, 'm.jff', jff)
     assert found['accepting'] == ['even']
     assert "'high' is read as rejecting, 'low' as accepting" in notes[0]
+
+  @pytest.mark.parametrize(
+    ('outputs', 'accepting'),
+    [
+      # What is known says what the other means; else they are in order.
+      (('0', 'no'), ['odd']),
+      (('yes', '1'), ['even']),
+      (('9', 'none'), ['even']),
+      (('yes', 'zero'), ['even']),
+      (('a', 'b'), ['odd']),
+      (('1', '0'), ['even']),
+    ],
+  )
+  def test_two_outputs_accept_or_reject(self, outputs, accepting, tmp_path):
+    says = {
+      **automata.FIELDS,
+      'outputs': dict(zip(('even', 'odd'), outputs, strict=True)),
+    }
+    del says['accepting']
+    found, _ = automata.read_text(tmp_path, 'a.json', json.dumps(says))
+    assert found['accepting'] == accepting
 
   def test_symbols_are_any_characters_but_space(self, tmp_path):
     symbols = ['ǔ', '\u2028', '\x85', '\xa0', '#', '"']

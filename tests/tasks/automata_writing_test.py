@@ -7,6 +7,7 @@ from automata.fa import dfa, nfa
 import hypothesis
 from hypothesis import strategies as st
 import numpy as np
+import pytest
 
 from tasks.automata import att, completion, description, reading, writing
 from tasks.automata import fields as fields_lib
@@ -111,6 +112,17 @@ def test_what_is_written_is_read(states, alphabet, outputs, data):
     order = [again['alphabet'].index(symbol) for symbol in alphabet]
     read = fields_lib.to_automaton(again)
     np.testing.assert_array_equal(read.transitions[:, order], table)
+
+
+def test_what_would_be_read_as_another_is_not_written():
+  spaces = {**automata.FIELDS, 'outputs': {'even': 'low', 'odd': 'low '}}
+  with pytest.raises(ValueError, match='white space at an end'):
+    writing.to_dot(spaces)
+  spaced = fields_lib.from_arrays(
+    ['@_SPACE_@'], ['p', 'q'], np.array([[1], [0]]), 0, [False, True], None
+  )
+  with pytest.raises(ValueError, match='@_SPACE_@'):
+    writing.to_att(spaced)
 
 
 def test_aalpy_reads_what_is_written(tmp_path):

@@ -339,7 +339,21 @@ def test_files_are_drawn_from_any_task(tmp_path):
   assert [label for _, label in pairs] == ['TRUE', 'FALSE'] * 12
   for (first, _), (second, _) in zip(pairs[::2], pairs[1::2], strict=True):
     assert abs(len(first.split()) - len(second.split())) <= 1
+  # Expressions have an odd number of symbols.
+  arithmetic = config.Experiment(task='modular_arithmetic')
+  string_samples.write(arithmetic, path, 2, 5, 4)
+  assert sorted(len(string) for string, _ in _lines(path)) == [3] * 4 + [5] * 4
+  three = {
+    'alphabet': ['a'],
+    'states': ['p', 'q', 'r'],
+    'start': 'p',
+    'transitions': {'p': {'a': 'q'}, 'q': {'a': 'r'}, 'r': {'a': 'p'}},
+    'outputs': {'p': 'x', 'q': 'y\tz', 'r': 'w'},
+  }
   for fields, arguments, message in (
+    ({'task': 'modular_arithmetic'}, (2, 2, 4), 'no strings of 2 to 2'),
+    ({'automaton': three}, (2, 2, 4), 'a tabulator'),
+    ({'regex': 'a|bb', 'alphabet': '["a", "bb"]'}, (1, 1, 2), '2 or more'),
     ({'task': 'reverse_string'}, (1, 2, 2), 'more than one answer'),
     ({'task': 'd_2'}, (3, 2, 2), 'must not exceed max_length'),
     ({'task': 'd_2'}, (1, 2, 3, True), 'an even number of strings'),

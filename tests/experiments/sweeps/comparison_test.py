@@ -101,6 +101,22 @@ def test_numbers_by_hand(places, tmp_path, capsys):
   assert places[0] in (output / 'comparison.md').read_text()
 
 
+def test_lengths_that_one_is_not_tested_on_are_not_compared(
+  places, tmp_path, capsys
+):
+  nan = float('nan')
+  gaps = _run(tmp_path / 'gaps', [nan] * 6 + [1.0, nan, 0.5])
+  comparison.compare([places[1], gaps], str(tmp_path))
+  rows = [
+    [cell.strip() for cell in line.split('|')[1:-1]]
+    for line in capsys.readouterr().out.splitlines()
+    if line.startswith('|')
+  ]
+  assert rows[0][-1] == 'on 7..9'
+  assert [row[3] for row in rows[2:4]] == ['7..10', '7..9']
+  assert [row[-1] for row in rows[2:4]] == ['37.5', '75.0']  # Of 7 and 9.
+
+
 def test_measured_cells_stand_beside_runs(places, tmp_path, capsys):
   folder = tmp_path / 'sweep' / 'results'
   for result in (made.FAITHFUL, made.TABLE_2):

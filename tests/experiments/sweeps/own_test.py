@@ -1,6 +1,7 @@
 """Sweeps that users define: what a file of cells may say, and what it gives."""
 
 import dataclasses
+import html
 import json
 
 import hypothesis
@@ -355,8 +356,8 @@ def test_its_report_shows_what_is_measured_and_what_is_missing(
   assert 'chance: 50.0 (best constant answer: 75.0)' in joined
   assert 'run by learning rate: 0.001: 50.0 50.0, 0.003: 50.0 75.0;' in joined
   for name in ('report.md', 'report.csv', 'report.html'):
-    written = (tmp_path / name).read_text().replace('\\', '')
-    assert '--regex=(01|10)*' in written, name
+    written = html.unescape((tmp_path / name).read_text()).replace('\\', '')
+    assert "--regex='(01|10)*'" in written, name
   assert 'data:image/png' in (tmp_path / 'report.html').read_text()
   # Without its description nobody knows what was meant to be measured.
   with pytest.raises(ValueError, match='No preset has the cell mine/pairs/rnn'):
@@ -380,4 +381,9 @@ def test_a_file_of_cells_is_measured(tmp_path):
   (result,) = results.load_all(str(tmp_path / 'run' / 'results'))
   assert (result.preset, result.task, result.model) == ('mine', 'pairs', 'rnn')
   assert len(result.runs) == 2
+  # What is refused since a folder is another's leaves nothing there.
+  other = dataclasses.replace(preset, seeds=(0,))
+  with pytest.raises(ValueError, match='holds a different experiment: runs'):
+    sweep.sweep('other', other, str(tmp_path / 'run'))
+  assert not (tmp_path / 'run' / 'results' / 'other').exists()
   assert result.constant == {'': 0.6667}  # "No": no odd length has a pair.
