@@ -23,6 +23,7 @@ _STEPS = flags.DEFINE_integer('steps', 3000, 'Steps of training.')
 _DIM = flags.DEFINE_integer('embedding_dim', 8, 'Width of the models.')
 _EXTRA = flags.DEFINE_integer('max_extra_levels', 1, 'As of launch.train.')
 _CONTRACTION = flags.DEFINE_float('contraction_weight', 0.1, 'Likewise.')
+_SPREAD = flags.DEFINE_float('spread_weight', 0.0, 'Likewise.')
 _NODES = flags.DEFINE_float('node_weight', 0.0, 'Likewise.')
 _PARAMS = flags.DEFINE_string('architecture_params', '{}', 'Likewise.')
 _MAX_CHUNKS = flags.DEFINE_integer('max_chunks', 2**13, 'As of launch.certify.')
@@ -34,6 +35,7 @@ def _row(task_name):
     embedding_dim=_DIM.value,
     num_heads=2,
     contraction_weight=_CONTRACTION.value,
+    spread_weight=_SPREAD.value,
     node_weight=_NODES.value,
     architecture_params=json.loads(_PARAMS.value),
     sequence_length=8,
