@@ -52,7 +52,7 @@ class Model:
     sub_batch_size: Strings to test on at a time; None for any number.
     config: Of a `RegularGPT` that reads the input alone, whose parameters are
       those of `init`; None for any other model.
-    penalty: `penalty(params, rng)`, to be added to the loss: see
+    penalty: `penalty(params, rng, step)`, to be added to the loss: see
       `regulargpt_jax.contraction`; None if the model has none, or no weight.
     with_nodes: `with_nodes(params, tokens, target, rng, extra_levels,
       min_length) -> logits, loss`: those of `apply`, and what
@@ -66,7 +66,7 @@ class Model:
   bucket_base: int = 2
   sub_batch_size: int | None = None
   config: regular_gpt_config.RegularGPTConfig | None = None
-  penalty: Callable[[chex.ArrayTree, chex.PRNGKey], jax.Array] | None = None
+  penalty: Callable[..., jax.Array] | None = None
   with_nodes: Callable[..., tuple[jax.Array, jax.Array]] | None = None
 
 

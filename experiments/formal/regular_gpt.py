@@ -25,6 +25,8 @@ from tasks.regular import regular_task
 _MAX_CHUNKS_SIZE = {'cpu': 2**26, 'other': 2**30}
 # Each node tells where the automaton goes from each of them.
 _MAX_NODE_STATES = 64
+# Of the steps, in so many do penalties grow to their weights.
+_GROWING = 0.3
 
 
 def make_regular_gpt(
@@ -125,8 +127,12 @@ def make_regular_gpt(
     transitions = _transitions(experiment, task, 'spread_weight')
     penalties.append((experiment.spread_weight, transitions))
 
-  def penalty(params, rng):
-    return sum(
+  def penalty(params, rng, step):
+    # Both from the first step leave some models with outputs that are alike.
+    grown = 1.0
+    if experiment.spread_weight:
+      grown = jnp.minimum(step / (_GROWING * experiment.training_steps), 1.0)
+    return grown * sum(
       weight
       * contraction.penalty(
         module, params, jax.random.fold_in(rng, number), transitions

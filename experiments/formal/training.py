@@ -193,7 +193,7 @@ def make_step(
   """
   optimizer = _optimizer()
 
-  def loss_fn(params, rng, host_data):
+  def loss_fn(params, rng, step, host_data):
     sample_rng, depth_rng, dropout_rng = jax.random.split(rng, 3)
     tokens, target = devices.divided(
       mesh, source.batch(sample_rng, host_data, width)
@@ -216,13 +216,13 @@ def make_step(
     loss, accuracy = loss_and_accuracy(task, logits, target)
     penalized = loss + node_weight * nodes
     if model.penalty is not None:
-      penalized += model.penalty(params, depth_rng)
+      penalized += model.penalty(params, depth_rng, step)
     return penalized, (loss, accuracy)
 
   def step_run(state: State, run: Runs, step, host_data) -> State:
     rng = jax.random.fold_in(jax.random.key(run.seed), step)
     (_, (loss, accuracy)), grads = jax.value_and_grad(loss_fn, has_aux=True)(
-      state.params, rng, host_data
+      state.params, rng, step, host_data
     )
     rate = run.learning_rate * schedule(step)
     new = optimization.updated(state, optimizer, rate, step, loss, grads)
