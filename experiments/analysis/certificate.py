@@ -291,8 +291,8 @@ def _report_leak(subject, workdir, results, leak: closure.Leak) -> None:
     )
   print(
     'This does not say that the model is wrong. More training with'
-    ' --contraction_weight, a smaller --embedding_dim, or a larger --max_chunks'
-    ' may help.'
+    ' --contraction_weight and --spread_weight, a smaller --embedding_dim, or a'
+    ' larger --max_chunks may help.'
   )
 
 
