@@ -2,16 +2,19 @@
 
 A model whose level contracts forgets small errors of its states, so that depths
 that were never trained are like those that were. And it can be certified, see
-`analysis.closure`.
+`analysis.closure`. Where an automaton says what a state means, all states of
+one meaning can be drawn together as well.
 
-Letters: N chunks, C chunk size, D width.
+Letters: N chunks, C chunk size, D width, S rows of a table, Q states of an
+automaton, V symbols.
 """
 
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from regulargpt_jax import model
+from regulargpt_jax import chunk_table, model, node_loss
 
 # Chunks, and levels above the tables of short strings' states.
 _NUM_CHUNKS, _NUM_LEVELS = 128, 2
@@ -28,7 +31,10 @@ _POWER = 2
 
 
 def penalty(
-  module: model.RegularGPT, variables: chex.ArrayTree, rng: chex.PRNGKey
+  module: model.RegularGPT,
+  variables: chex.ArrayTree,
+  rng: chex.PRNGKey,
+  transitions_QxV: np.ndarray | None = None,
 ) -> jax.Array:
   """Returns the squared gain of a level, about the largest among chunks.
 
@@ -42,12 +48,18 @@ def penalty(
     module: Of thickness 1.
     variables: Its parameters, {'params': ...}; states have no gradient.
     rng: For the chunks, and the moves.
+    transitions_QxV: The next state by state and symbol of an automaton. With
+      it, what is measured is not how far a moved chunk's output is from that
+      of the chunk, but from the mean output of all chunks that are the same
+      map of the automaton's states: the spread within clusters.
   """
   chunk_size = module.config.chunk_size
-  table = module.apply(
+  tables = module.apply(
     variables, _NUM_SYMBOLS, max_rows=_MAX_ROWS, method='tabulate'
-  )[-1]
-  states_NxD = jax.lax.stop_gradient(table[1:])
+  )
+  states_NxD = jax.lax.stop_gradient(tables[-1][1:])
+  if transitions_QxV is not None:
+    maps_NxQ = _maps(transitions_QxV, chunk_size, len(tables) - 1)
 
   def level(x_NxCxD, present_NxC):
     out, _ = module.apply(variables, x_NxCxD, present_NxC, method='level')
@@ -71,9 +83,32 @@ def penalty(
     scale = _SIZE * jnp.sqrt(variance(states_NxD))
     moved = x_NxCxD + scale * jax.random.normal(move, x_NxCxD.shape)
     out = level(x_NxCxD, present)
-    square = jnp.mean(jnp.square(level(moved, present) - out), axis=-1)
+    middle = out
+    if transitions_QxV is not None:
+      identity = np.arange(len(transitions_QxV))
+      maps = jnp.where(present[..., None], maps_NxQ[chosen], identity)
+      maps_NxQ = node_loss.composed(maps)
+      middle = _means(out, maps_NxQ)
+    square = jnp.mean(jnp.square(level(moved, present) - middle), axis=-1)
     gain = square / _SIZE**2 / variance(out)
     # The root's derivative is infinite at 0.
     total += jnp.mean((gain + 1e-9) ** _POWER) ** (1 / _POWER)
     states_NxD = jax.lax.stop_gradient(out)
   return total / _NUM_LEVELS
+
+
+def _maps(transitions_QxV, chunk_size: int, num_levels: int) -> jax.Array:
+  """Returns the maps of the strings that a table has states of, [S - 1, Q]."""
+  num_states, vocab_size = transitions_QxV.shape
+  identity = np.arange(num_states)[None]
+  maps = np.concatenate([identity, transitions_QxV.T])
+  for level in range(num_levels):
+    parts = chunk_table.split(vocab_size, chunk_size**level, chunk_size)
+    maps = node_loss.composed(maps[parts])
+  return jnp.asarray(maps[1:])
+
+
+def _means(out_NxD, maps_NxQ) -> jax.Array:
+  """Returns for each chunk the mean output of those of the same map."""
+  is_same = (maps_NxQ[:, None] == maps_NxQ).all(-1).astype(out_NxD.dtype)
+  return is_same @ out_NxD / is_same.sum(-1, keepdims=True)

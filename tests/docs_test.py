@@ -325,6 +325,7 @@ _SHORTER = {
   ' --longest_dense=512 --rounds=1',
   '-m benchmarks.baselines*': '--embedding_dim=16 --longest=60'
   ' --architectures=rnn',
+  '-m benchmarks.certificates*': '--seeds=1 --steps=20 --max_chunks=30',
   '-m benchmarks.construction*': '--longest=1024 --rounds=1',
   '-m benchmarks.evaluation*': '--embedding_dim=16 --longest=60'
   ' --batch_size=16',

@@ -72,9 +72,7 @@ def certify(workdir: str, max_chunks: int, task_module: str = '') -> None:
         subject.config, subject.params, symbols_U, _MAX_STATES
       )
   else:
-    nodes = _nodes(subject)
-    symbols_U = np.setdiff1d(nodes.tokens, [task_lib.NO_SYMBOL])
-    found = _search(subject, nodes, symbols_U, max_chunks)
+    nodes, symbols_U, found = _trained(subject, max_chunks)
   results: dict[str, Any] = {
     'proved': isinstance(found, closure.Closed),
     'arithmetic': _EXACT if compiled else _ROUNDED,
@@ -114,6 +112,25 @@ def _check(subject: subject_lib.Subject, workdir: str) -> None:
       f'Trained models of embedding_dim up to {_MAX_WIDTH} can be certified;'
       f' this one has {config.embedding_dim}.'
     )
+
+
+def is_proved_right(subject: subject_lib.Subject, max_chunks: int) -> bool:
+  """Returns whether a trained model is proved right on every string.
+
+  Args:
+    subject: The model, which `certify` would not refuse.
+    max_chunks: As of `certify`.
+  """
+  _, symbols_U, found = _trained(subject, max_chunks)
+  is_closed = isinstance(found, closure.Closed)
+  return is_closed and _verdict(subject, symbols_U, found).difference is None
+
+
+def _trained(subject, max_chunks) -> tuple[clusters.Nodes, np.ndarray, Any]:
+  """Returns states of strings, the symbols of these, and what is proved."""
+  nodes = _nodes(subject)
+  symbols_U = np.setdiff1d(nodes.tokens, [task_lib.NO_SYMBOL])
+  return nodes, symbols_U, _search(subject, nodes, symbols_U, max_chunks)
 
 
 def _nodes(subject) -> clusters.Nodes:
@@ -274,8 +291,8 @@ def _report_leak(subject, workdir, results, leak: closure.Leak) -> None:
     )
   print(
     'This does not say that the model is wrong. More training with'
-    ' --contraction_weight, a smaller --embedding_dim, or a larger --max_chunks'
-    ' may help.'
+    ' --contraction_weight and --spread_weight, a smaller --embedding_dim, or a'
+    ' larger --max_chunks may help.'
   )
 
 

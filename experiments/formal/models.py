@@ -52,8 +52,8 @@ class Model:
     sub_batch_size: Strings to test on at a time; None for any number.
     config: Of a `RegularGPT` that reads the input alone, whose parameters are
       those of `init`; None for any other model.
-    contraction: `contraction(params, rng)`: see `regulargpt_jax.contraction`;
-      None if the model has none, or it has no weight.
+    penalty: `penalty(params, rng, step)`, to be added to the loss: see
+      `regulargpt_jax.contraction`; None if the model has none, or no weight.
     with_nodes: `with_nodes(params, tokens, target, rng, extra_levels,
       min_length) -> logits, loss`: those of `apply`, and what
       `regulargpt_jax.node_loss` gives; None if that has no weight.
@@ -66,7 +66,7 @@ class Model:
   bucket_base: int = 2
   sub_batch_size: int | None = None
   config: regular_gpt_config.RegularGPTConfig | None = None
-  contraction: Callable[[chex.ArrayTree, chex.PRNGKey], jax.Array] | None = None
+  penalty: Callable[..., jax.Array] | None = None
   with_nodes: Callable[..., tuple[jax.Array, jax.Array]] | None = None
 
 
@@ -105,7 +105,13 @@ def make_baseline(
   """
   check_defaults(
     experiment,
-    ('precision', 'max_extra_levels', 'contraction_weight', 'node_weight'),
+    (
+      'precision',
+      'max_extra_levels',
+      'contraction_weight',
+      'spread_weight',
+      'node_weight',
+    ),
     _OF_REGULAR_GPT,
   )
   params = dict(_BASELINE_PARAMS.get(name, {}))

@@ -1,7 +1,6 @@
 """RegularGPT behind the interface of every architecture."""
 
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +25,8 @@ from tasks.regular import regular_task
 _MAX_CHUNKS_SIZE = {'cpu': 2**26, 'other': 2**30}
 # Each node tells where the automaton goes from each of them.
 _MAX_NODE_STATES = 64
+# Of the steps, in so many do penalties grow to their weights.
+_GROWING = 0.3
 
 
 def make_regular_gpt(
@@ -54,7 +55,9 @@ def make_regular_gpt(
     **experiment.architecture_params,
   }
   if experiment.node_weight:
-    hyperparameters['node_outputs'] = len(_transitions(experiment, task)) ** 2
+    hyperparameters['node_outputs'] = (
+      len(_transitions(experiment, task, 'node_weight')) ** 2
+    )
   # Also checks the values, before anything is traced.
   config = regular_gpt_config.make_config(
     experiment.preset,
@@ -64,11 +67,12 @@ def make_regular_gpt(
   )
   reads_input_alone = reading.reads_input_alone(experiment, task)
   is_simple = reads_input_alone and config.thickness == 1
-  if experiment.contraction_weight and not is_simple:
-    raise ValueError(
-      'contraction_weight is for models of thickness 1 and tasks with a single'
-      ' output, without computation tokens or autoregression.'
-    )
+  for name in ('contraction_weight', 'spread_weight'):
+    if getattr(experiment, name) and not is_simple:
+      raise ValueError(
+        f'{name} is for models of thickness 1 and tasks with a single output,'
+        ' without computation tokens or autoregression.'
+      )
   if not reads_input_alone:
     core = haiku_model.make_regular_gpt(
       task.output_size,
@@ -113,9 +117,28 @@ def make_regular_gpt(
       min_length=min_length,
       method='nodes',
     )
-    transitions = _transitions(experiment, task)
+    transitions = _transitions(experiment, task, 'node_weight')
     return logits, node_loss.loss(
       node_logits, num_levels, tokens, transitions, config.chunk_size
+    )
+
+  penalties = [(experiment.contraction_weight, None)]
+  if experiment.spread_weight:
+    transitions = _transitions(experiment, task, 'spread_weight')
+    penalties.append((experiment.spread_weight, transitions))
+
+  def penalty(params, rng, step):
+    # Both from the first step leave some models with outputs that are alike.
+    grown = 1.0
+    if experiment.spread_weight:
+      grown = jnp.minimum(step / (_GROWING * experiment.training_steps), 1.0)
+    return grown * sum(
+      weight
+      * contraction.penalty(
+        module, params, jax.random.fold_in(rng, number), transitions
+      )
+      for number, (weight, transitions) in enumerate(penalties, 1)
+      if weight
     )
 
   def share(params, num_symbols, num_runs):
@@ -133,17 +156,17 @@ def make_regular_gpt(
     width=config.embedding_dim,
     bucket_base=config.chunk_size,
     config=config,
-    contraction=functools.partial(contraction.penalty, module)
-    if experiment.contraction_weight
-    else None,
+    penalty=penalty if any(weight for weight, _ in penalties) else None,
     with_nodes=with_nodes if experiment.node_weight else None,
   )
 
 
 def _transitions(
-  experiment: config_lib.Experiment, task: task_lib.GeneralizationTask
+  experiment: config_lib.Experiment,
+  task: task_lib.GeneralizationTask,
+  option: str,
 ) -> np.ndarray:
-  """Returns those of the task's automaton, [states, symbols].
+  """Returns those of the task's automaton, [states, symbols], for an option.
 
   Raises:
     ValueError: If it has none, or too many states to read off a node, or if
@@ -152,13 +175,13 @@ def _transitions(
   is_regular = isinstance(task, regular_task.RegularTask)
   if not (is_regular and reading.reads_input_alone(experiment, task)):
     raise ValueError(
-      'node_weight is for tasks of an automaton, without computation tokens or'
+      f'{option} is for tasks of an automaton, without computation tokens or'
       ' autoregression.'
     )
   transitions = task.machine.transitions
   if len(transitions) > _MAX_NODE_STATES:
     raise ValueError(
-      f'node_weight is for automata of up to {_MAX_NODE_STATES} states, this'
+      f'{option} is for automata of up to {_MAX_NODE_STATES} states, this'
       f' one has {len(transitions)}.'
     )
   return transitions

@@ -54,6 +54,7 @@ _NOT_OPTIONS = (
   'preset',
   'max_extra_levels',
   'contraction_weight',
+  'spread_weight',
   'node_weight',
   'dropout_rate',
 )

@@ -175,7 +175,6 @@ def make_step(
   schedule: Callable[[jax.Array], jax.Array] = _CONSTANT,
   max_extra_levels: int = 0,
   min_length: int = 1,
-  contraction_weight: float = 0.0,
   node_weight: float = 0.0,
 ) -> Callable[[State, Runs, Any], State]:
   """Returns the step of a bucket: (state, runs, host data) -> state.
@@ -189,13 +188,12 @@ def make_step(
     schedule: Factor of the learning rate at a step.
     max_extra_levels: Each step runs 0 to this many levels more.
     min_length: No string of the bucket is shorter.
-    contraction_weight: Of the model's own penalty, which is in no number that
-      is logged.
-    node_weight: Of the loss of the tree's nodes, likewise.
+    node_weight: Of the loss of the tree's nodes, which is in no number that is
+      logged, as is no penalty of the model.
   """
   optimizer = _optimizer()
 
-  def loss_fn(params, rng, host_data):
+  def loss_fn(params, rng, step, host_data):
     sample_rng, depth_rng, dropout_rng = jax.random.split(rng, 3)
     tokens, target = devices.divided(
       mesh, source.batch(sample_rng, host_data, width)
@@ -217,15 +215,14 @@ def make_step(
       logits, nodes = logits
     loss, accuracy = loss_and_accuracy(task, logits, target)
     penalized = loss + node_weight * nodes
-    if contraction_weight:
-      penalty = model.contraction(params, jax.random.fold_in(depth_rng, 1))
-      penalized += contraction_weight * penalty
+    if model.penalty is not None:
+      penalized += model.penalty(params, depth_rng, step)
     return penalized, (loss, accuracy)
 
   def step_run(state: State, run: Runs, step, host_data) -> State:
     rng = jax.random.fold_in(jax.random.key(run.seed), step)
     (_, (loss, accuracy)), grads = jax.value_and_grad(loss_fn, has_aux=True)(
-      state.params, rng, host_data
+      state.params, rng, step, host_data
     )
     rate = run.learning_rate * schedule(step)
     new = optimization.updated(state, optimizer, rate, step, loss, grads)
@@ -334,7 +331,6 @@ def train(
       optimization.make_schedule(experiment),
       experiment.max_extra_levels,
       buckets.shortest_in(width, widths),
-      experiment.contraction_weight,
       experiment.node_weight,
     ),
     donate_argnums=0,

@@ -1,6 +1,7 @@
 """The penalty is the squared gain of a level."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ _CONFIG = config.make_config(
 )
 
 
-def _penalty(gpt, change=lambda block: block):
+def _penalty(gpt, change=lambda block: block, transitions=None):
   module = model.RegularGPT(gpt)
   params = module.init(jax.random.key(0), jnp.zeros((1, 1), int))
   # What is moved must have a size.
@@ -24,7 +25,7 @@ def _penalty(gpt, change=lambda block: block):
   params['params']['block_0'] = block
 
   def penalty(params):
-    return contraction.penalty(module, params, jax.random.key(1))
+    return contraction.penalty(module, params, jax.random.key(1), transitions)
 
   return jax.jit(jax.value_and_grad(penalty))(params)
 
@@ -57,3 +58,33 @@ def test_a_constant_level_has_gain_0():
   assert penalty < 1e-6
   for x in jax.tree.leaves(gradient):
     assert np.isfinite(x).all()
+
+
+def test_the_spread_of_what_means_the_same_counts():
+  gain, _ = _penalty(_CONFIG, _passing)
+  # Of one state, all strings mean the same: the variance is all spread.
+  spread, _ = _penalty(_CONFIG, _passing, np.zeros((1, 2), int))
+  assert spread > 50 * gain
+
+
+@pytest.mark.parametrize('chunk_size', [2, 3])
+def test_a_table_s_maps_are_where_its_strings_lead(chunk_size):
+  transitions = np.array([[1, 0], [2, 0], [2, 1]])
+  maps = contraction._maps(transitions, chunk_size, 2)
+  length = chunk_size**2
+  strings = [s for n in range(1, length + 1) for s in np.ndindex((2,) * n)]
+  # Numbers of strings are not in this order.
+  expected = [
+    tuple(
+      functools.reduce(lambda q, v: transitions[q, v], s, q) for q in range(3)
+    )
+    for s in strings
+  ]
+  assert sorted(map(tuple, maps.tolist())) == sorted(expected)
+
+
+def test_a_mean_is_of_those_of_the_same_map():
+  maps = jnp.array([[0, 1], [1, 0], [0, 1], [1, 1]])
+  out = jnp.array([[1.0], [2.0], [5.0], [7.0]])
+  means = contraction._means(out, maps)
+  np.testing.assert_allclose(means[:, 0], [3, 2, 3, 7])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from experiments.analysis import certificate
+from experiments.analysis import subject as subject_lib
 from experiments.engine import checkpoints as checkpoints_lib
 from experiments.engine import workdir as workdir_lib
 from experiments.formal import builders, compiled, config, training
@@ -77,6 +78,9 @@ def test_a_trained_model(tmp_path, capsys):
   assert len(results['radii']) == results['num_regions']
   _is_complete(workdir, results)
   assert 'every length' in capsys.readouterr().out
+  held = workdir_lib.load(str(workdir), config.Experiment)
+  subject = subject_lib.load(str(workdir), held)
+  assert certificate.is_proved_right(subject, _MAX_CHUNKS)
 
 
 def test_a_model_that_is_another_automaton_is_told_apart(tmp_path, capsys):

@@ -87,6 +87,8 @@ def test_a_second_process_is_kept_out(tmp_path):
     ({'node_weight': -1.0}, 'node_weight must be at least 0'),
     ({'node_weight': 1.0, 'task': 'reverse_string'}, 'node_weight.*automaton'),
     ({'node_weight': 1.0, 'computation_steps_mult': 1}, 'node_weight.*without'),
+    ({'spread_weight': 1.0, 'task': 'bucket_sort'}, 'spread_weight'),
+    ({'spread_weight': 1.0, 'thickness': 2}, 'spread_weight.*thickness'),
     ({'node_weight': 1.0, 'regex': '(0|1)*1(0|1){6}'}, '128 .*64|64.*128'),
     ({'architecture_params': {'node_outputs': 4}}, '--node_weight'),
   ],

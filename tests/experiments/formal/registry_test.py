@@ -223,6 +223,7 @@ def test_options_that_a_baseline_has_not_are_refused():
     {'precision': 'bfloat16'},
     {'max_extra_levels': 1},
     {'contraction_weight': 0.1},
+    {'spread_weight': 0.1},
     {'node_weight': 0.1},
     {'dropout_rate': 0.1},
   ):
