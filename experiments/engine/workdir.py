@@ -95,7 +95,9 @@ def check(
   Raises:
     ValueError: As `claim`.
   """
-  devices.from_main(lambda: _held(experiment, workdir, experiment.runs(runs)))
+  devices.from_main(
+    lambda: _held(experiment, workdir, experiment.runs(runs)) is None
+  )
 
 
 def _claim(
