@@ -53,6 +53,11 @@ def _class_of(task: str) -> str:
   return parts[2] if len(parts) > 3 and parts[2].isalpha() else _OTHER
 
 
+def of(found: Sequence[results.Result]) -> list[results.Result]:
+  """Returns those of the preset whose tasks are a user's automata."""
+  return [r for r in found if r.preset == PRESET]
+
+
 def measure(result: results.Result) -> Language:
   """Returns the numbers of a result.
 

@@ -11,7 +11,6 @@ from experiments.sweeps import (
   paper,
   pictures,
   protocol_report,
-  protocols,
   results,
   tables,
 )
@@ -53,16 +52,13 @@ def page(found: tables.Tables, others: Sequence[results.Result] = ()) -> str:
         _html_table(*tables.provenance(entries)),
         '</details>',
       ]
-  of_protocols = [r for r in others if r.preset in protocols.PROTOCOLS]
-  for name, measured in protocol_report.by_preset(of_protocols).items():
+  for name, measured in protocol_report.by_preset(others).items():
     body += [
       f'<h2>{html.escape(protocol_report.title(name, measured))}</h2>',
       _html_table(*protocol_report.table(name, measured)),
       f'<p>{html.escape(protocol_report.legend(name, measured))}</p>',
     ]
-  if languages := [
-    mlregtest.measure(r) for r in others if r.preset == mlregtest.PRESET
-  ]:
+  if languages := [mlregtest.measure(r) for r in mlregtest.of(others)]:
     body += [
       f'<h2>{mlregtest.PRESET}: {len(languages)} cells measured</h2>',
       _html_table(*mlregtest.by_class(languages)),

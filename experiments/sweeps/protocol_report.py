@@ -128,16 +128,21 @@ def legend(preset: str, measured: Sequence[results.Result]) -> str:
   return text
 
 
+def of(found: Sequence[results.Result]) -> list[results.Result]:
+  """Returns those of a protocol."""
+  return [r for r in found if r.preset in protocols.PROTOCOLS]
+
+
 def by_preset(
   measured: Sequence[results.Result],
 ) -> dict[str, list[results.Result]]:
-  """Returns the results of each protocol that has any.
+  """Returns the results of each protocol that has any, of results of any kind.
 
   Raises:
     ValueError: If a result is not of a preset's cell.
   """
   found: dict[str, list[results.Result]] = {}
-  for result in measured:
+  for result in of(measured):
     preset = presets.PRESETS[result.preset]
     if result.task not in preset.tasks or result.model not in preset.models:
       raise ValueError(

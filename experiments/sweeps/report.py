@@ -14,7 +14,6 @@ from experiments.sweeps import (
   numbers,
   own,
   protocol_report,
-  protocols,
   results,
   tables,
 )
@@ -77,8 +76,12 @@ def report(
       path = os.path.join(output_dir, f'{NAME}.{extension}')
       files.write_atomically(path, content)
     for name, write, of_kind in (
-      (mlregtest.PRESET, mlregtest.comma_separated, of_languages(others)),
-      ('protocols', protocol_report.comma_separated, of_protocols(others)),
+      (mlregtest.PRESET, mlregtest.comma_separated, mlregtest.of(others)),
+      (
+        'protocols',
+        protocol_report.comma_separated,
+        protocol_report.of(others),
+      ),
     ):
       if of_kind:
         path = os.path.join(output_dir, f'{name}.csv')
@@ -91,26 +94,16 @@ def report(
 def measured(folder: str) -> tuple[tables.Tables, list[results.Result]]:
   """Returns the tables of a folder of results, and results of other kinds.
 
-  The latter have tables of their own: `of_languages` and `of_protocols`.
+  The latter have tables of their own: see `mlregtest` and `protocol_report`.
 
   Raises:
     ValueError: If a result is damaged, or of no preset's cell.
   """
   found = list(results.load_all(folder))
-  others = [*of_protocols(found), *of_languages(found)]
+  others = [*protocol_report.of(found), *mlregtest.of(found)]
   kinds = {r.preset for r in others}
   of_presets = (r for r in found if r.preset not in kinds)
   return numbers.tables(of_presets, own.kept(folder)), others
-
-
-def of_languages(found: Sequence[results.Result]) -> list[results.Result]:
-  """Returns those of the preset whose tasks are a user's automata."""
-  return [r for r in found if r.preset == mlregtest.PRESET]
-
-
-def of_protocols(found: Sequence[results.Result]) -> list[results.Result]:
-  """Returns those of a protocol."""
-  return [r for r in found if r.preset in protocols.PROTOCOLS]
 
 
 def _renew(page: str, text: str) -> None:
@@ -139,9 +132,9 @@ def markdown(
     parts.append(tables_lib.markdown(*tables.accuracies(entries)))
     parts.append(textwrap.fill(tables.legend(entries), tables_lib.WIDTH))
     parts.append('\n'.join(_provenance(*tables.provenance(entries))))
-  if measured_protocols := of_protocols(others):
+  if measured_protocols := protocol_report.of(others):
     parts.append(protocol_report.markdown(measured_protocols))
-  if languages := of_languages(others):
+  if languages := mlregtest.of(others):
     parts.append(mlregtest.markdown(languages))
   return '\n\n'.join(parts or ['Nothing is measured yet.']) + '\n'
 
