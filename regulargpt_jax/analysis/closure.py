@@ -57,6 +57,23 @@ class Closed(NamedTuple):
   shapes: np.ndarray | None
 
 
+def of_points(start, chunks, products, classes, margin, centers) -> Closed:
+  """Returns `Closed` of regions that are points, of the first level on."""
+  return Closed(
+    first_level=1,
+    early=[],
+    start=start,
+    chunks=chunks,
+    products=products,
+    classes=classes,
+    worst=0.0,
+    margin=margin,
+    worst_chunk=[],
+    centers=centers,
+    shapes=None,
+  )
+
+
 class Leak(NamedTuple):
   """Where the best attempt failed.
 

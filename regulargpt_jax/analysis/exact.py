@@ -225,16 +225,6 @@ def _followed(tree, symbols_V, max_states) -> closure.Closed | closure.Leak:
   margin = float((ordered[:, -1] - ordered[:, -2]).min())
   if not margin > 0:
     return closure.Leak('Two answers have the same logit.', np.nan, done)
-  return closure.Closed(
-    first_level=1,
-    early=[],
-    start=start,
-    chunks=chunks,
-    products=products,
-    classes=logits.argmax(-1),
-    worst=0.0,
-    margin=margin,
-    worst_chunk=[],
-    centers=states,
-    shapes=None,
+  return closure.of_points(
+    start, chunks, products, logits.argmax(-1), margin, states
   )

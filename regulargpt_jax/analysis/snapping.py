@@ -48,18 +48,9 @@ def close(
   classes, margins = closure.answers(_points(centers_kxD), w)
   if min(products.min(), start.min()) < 0 or not margins.min() > 0:
     return None
-  return closure.Closed(
-    first_level=1,
-    early=[],
-    start=start,
-    chunks=chunks,
-    products=products,
-    classes=classes,
-    worst=0.0,
-    margin=float(margins.min()),
-    worst_chunk=[],
-    centers=centers_kxD,
-    shapes=None,
+  margin = float(margins.min())
+  return closure.of_points(
+    start, chunks, products, classes, margin, centers_kxD
   )
 
 
