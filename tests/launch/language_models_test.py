@@ -76,6 +76,7 @@ def _one_error(command, *flags):
   return last
 
 
+@pytest.mark.slow  # The loop is that of other training, see launch_test.
 def test_killed_twice_equals_undisturbed(
   data_dir, trained, evaluated, tmp_path
 ):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from regulargpt_jax import attention
+from tests import slow
 
 _HEADS, _HEAD_SIZE, _BATCH = 2, 3, 2
 # Length and chunk size: T below, at and above multiples and powers of C.
@@ -88,17 +89,19 @@ def _id(value):
   return getattr(value, '__name__', str(value))
 
 
-def _cases():
-  """Yields each pair of an attention, a shape and pads; the rest is slow."""
-  all_fast = (_gathered, _block_local, _block_local_unshared)
-  for (i, fast), has_pad, (j, shape) in itertools.product(
-    enumerate(all_fast), (True, False), enumerate(_SHAPES)
-  ):
-    is_slow = (i + has_pad + j) % 2
-    yield pytest.param(fast, has_pad, shape, marks=[pytest.mark.slow] * is_slow)
+_FAST = (_gathered, _block_local, _block_local_unshared)
 
 
-@pytest.mark.parametrize(('fast', 'has_pad', 'shape'), list(_cases()), ids=_id)
+def _is_quick(fast, has_pad, shape):
+  """Whether it is one of those that have each pair of two of the three."""
+  return (_FAST.index(fast) + has_pad + _SHAPES.index(shape)) % 2 == 0
+
+
+@pytest.mark.parametrize(
+  ('fast', 'has_pad', 'shape'),
+  slow.unless(_is_quick, [*itertools.product(_FAST, (True, False), _SHAPES)]),
+  ids=_id,
+)
 def test_fast_attention_equals_the_mask(fast, has_pad, shape):
   length, chunk_size = shape
   q, k, v, k_pad, v_pad, bias, visible = _inputs(length, chunk_size)

@@ -15,10 +15,16 @@ from regulargpt_jax.baselines import (
   transformer,
   wrappers,
 )
+from tests import slow
 from tests.regulargpt_jax import numpy_baselines
 from tests.regulargpt_jax import small_baselines as small
 
 # ---------------------------------------------------------------- padding
+
+
+def _is_relative(params):
+  return params['positional_encodings'] == 'RELATIVE'
+
 
 NON_AUTOREGRESSIVE = [(name, {}) for name in small.RNN_PARAMS] + [
   ('transformer_encoder', {'positional_encodings': e, 'num_layers': 2})
@@ -48,23 +54,14 @@ def _id(value):
   return str(value)
 
 
-def _kinds(all_params, is_quick):
-  """Marks what differs in its encodings only as slow, unless it is quick."""
-  return [
-    pytest.param(
-      *given,
-      marks=[pytest.mark.slow]
-      * ('transformer' in given[0] and not is_quick(*given)),
-    )
-    for given in all_params
-  ]
-
-
 @pytest.mark.parametrize(
   'name, params, outputs_per_symbol',
-  _kinds(
+  # Transformers differ in their encodings only.
+  slow.unless(
+    lambda name, params, n: (
+      n if 'transformer' not in name else _is_relative(params)
+    ),
     [(*model, n) for model in NON_AUTOREGRESSIVE for n in (0, 1.5)],
-    lambda name, params, n: n or params['positional_encodings'] == 'RELATIVE',
   ),
   ids=_id,
 )
@@ -99,11 +96,9 @@ def test_padding_does_not_change_the_answer(name, params, outputs_per_symbol):
 
 @pytest.mark.parametrize(
   'name, params',
-  _kinds(
+  slow.unless(
+    lambda name, params: 'transformer' not in name or _is_relative(params),
     AUTOREGRESSIVE,
-    lambda name, params: (
-      name == 'transformer' or params['positional_encodings'] == 'RELATIVE'
-    ),
   ),
   ids=_id,
 )

@@ -12,7 +12,10 @@ from regulargpt_jax import model as model_lib
 
 @pytest.mark.parametrize(
   ('preset', 'dtype', 'thickness'),
-  [('benchmark', 'float32', 2), ('language', 'bfloat16', 1)],
+  [
+    pytest.param('benchmark', 'float32', 2, marks=pytest.mark.slow),
+    ('language', 'bfloat16', 1),
+  ],
 )
 def test_gradients_are_those_of_jax(preset, dtype, thickness):
   config = config_lib.make_config(

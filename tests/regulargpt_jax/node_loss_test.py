@@ -46,7 +46,7 @@ def _slow_loss(module, variables, tokens, chunk_size, extra_levels):
 @pytest.mark.parametrize(
   ('preset', 'chunk_size', 'thickness', 'extra_levels', 'is_tabulated'),
   [
-    ('benchmark', 2, 1, 0, False),
+    pytest.param('benchmark', 2, 1, 0, False, marks=pytest.mark.slow),
     ('benchmark', 2, 1, 1, True),
     ('benchmark', 3, 2, 0, False),
     ('language', 3, 1, 1, True),

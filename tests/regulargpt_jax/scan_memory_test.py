@@ -8,6 +8,7 @@ import sys
 import pytest
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
   not os.path.exists('/proc/self/status'), reason='needs Linux'
 )

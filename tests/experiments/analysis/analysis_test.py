@@ -64,7 +64,9 @@ def _results(workdir, name):
   return results, np.load(workdir / f'{name}.npz')
 
 
-@pytest.mark.parametrize('name', ['cycle', 'regex'])
+@pytest.mark.parametrize(
+  'name', ['cycle', pytest.param('regex', marks=pytest.mark.slow)]
+)
 def test_clusters_of_a_compiled_model_are_the_true_maps(name, request, capsys):
   workdir = request.getfixturevalue(name)
   analysis.analyze(str(workdir), 'clusters', None, **_SIZES)
@@ -223,7 +225,9 @@ def test_attention_of_an_untrained_model_says_where_it_goes_wrong(untrained):
 _EXTRACTION = {**_SIZES, 'max_test_length': 12}
 
 
-@pytest.mark.parametrize('name', ['cycle', 'regex'])
+@pytest.mark.parametrize(
+  'name', [pytest.param('cycle', marks=pytest.mark.slow), 'regex']
+)
 def test_extraction_gives_a_compiled_task_back(name, request, capsys):
   workdir = request.getfixturevalue(name)
   extraction.extract(str(workdir), **_EXTRACTION)

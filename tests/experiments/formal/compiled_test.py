@@ -18,6 +18,7 @@ from experiments.formal import (
 from regulargpt_jax import construction
 from regulargpt_jax import model as model_lib
 from tasks.regular import parity_check
+from tests import slow
 from tests.tasks import checks
 
 REGULAR = [k for k, v in registries.TASK_LEVELS.items() if v == 'regular']
@@ -30,7 +31,13 @@ def _answers(config, params, tokens, path):
   return model_lib.RegularGPT(config).apply(params, tokens, path)
 
 
-@pytest.mark.parametrize('name', REGULAR)
+# Those left out are like others, but in their numbers.
+_LIKE_OTHERS = ('d_1', 'd_2', 'd_3', 'd_4', 'tomita_1', 'tomita_2', 'tomita_4')
+
+
+@pytest.mark.parametrize(
+  'name', slow.unless(lambda name: name not in _LIKE_OTHERS, REGULAR)
+)
 def test_every_regular_task_is_solved_exactly(name):
   task = registries.TASK_BUILDERS[name]()
   gpt, params = construction.compile_automaton(
@@ -60,7 +67,9 @@ EXPERIMENTS = {
 }
 
 
-@pytest.mark.parametrize('name', EXPERIMENTS)
+@pytest.mark.parametrize(
+  'name', slow.unless(lambda name: name == 'regex', EXPERIMENTS)
+)
 def test_a_workdir_is_read_as_any_other(name, tmp_path):
   workdir = str(tmp_path / 'run')
   wanted = EXPERIMENTS[name]

@@ -44,9 +44,9 @@ _TINY = dataclasses.replace(
 @pytest.mark.parametrize(
   ('architecture', 'fields'),
   [
-    ('Linen', {}),
+    pytest.param('Linen', {}, marks=pytest.mark.slow),
     ('Nnx', {'task': 'reverse_string'}),
-    ('last', {}),
+    pytest.param('last', {}, marks=pytest.mark.slow),
     ('last', {'computation_steps_mult': 1}),
     ('Linen', {'task': 'reverse_string', 'is_autoregressive': True}),
   ],

@@ -11,6 +11,7 @@ import pytest
 
 from experiments.formal import builders, config, data, registries, training
 from regulargpt_jax import baselines, recurrent
+from tests import slow
 
 _LENGTH = 5
 _WIDTHS = (5, 8)
@@ -126,7 +127,13 @@ def _check(architecture, name, is_autoregressive=False):
   np.testing.assert_allclose(padded * present, bare * present, atol=1e-5)
 
 
-@pytest.mark.parametrize('name', registries.TASK_BUILDERS)
+_LIKE_OTHERS = ('d_1', 'd_2', 'd_3', 'd_4', 'tomita_3', 'tomita_4', 'tomita_7')
+
+
+@pytest.mark.parametrize(
+  'name',
+  slow.unless(lambda name: name not in _LIKE_OTHERS, registries.TASK_BUILDERS),
+)
 def test_batches_of_every_task(name):
   """The width changes no string, and the targets themselves are right."""
   task = registries.TASK_BUILDERS[name]()
@@ -149,28 +156,24 @@ def test_batches_of_every_task(name):
   [
     name
     for name, level in registries.TASK_LEVELS.items()
-    if level == 'regular' or name in ('stack_manipulation', 'bucket_sort')
+    if level == 'regular' or name == 'bucket_sort'
   ],
 )
 def test_regular_gpt_on_every_regular_task_and_others(name):
   _check('regular_gpt', name)
 
 
-# LSTMs and RNNs differ in their cells alone, and models of tokens are given
-# other tasks in one way: see also tests of users' own models.
-_FIRST = [
-  name
-  for name in registries.MODEL_BUILDERS
-  if name == 'mamba_2'
-  or not (name.endswith('lstm') or name in recurrent.MODELS)
-]
+# Models of one kind are given tasks in one way, and each is tested by itself;
+# the slow tests take all.
+_FIRST = ('regular_gpt', 'rnn', 'tape_rnn', 'transformer_encoder', 'rwkv_7')
 
 
 @pytest.mark.parametrize(
   ('architecture', 'name'),
   [
-    *((n, 'modular_arithmetic') for n in registries.MODEL_BUILDERS),
-    *((n, 'reverse_string') for n in _FIRST),
+    *((n, 'modular_arithmetic') for n in _FIRST),
+    *((n, 'reverse_string') for n in (*_FIRST[:-1], 'stack_rnn', 'mamba_2')),
+    ('transformer', 'reverse_string'),
   ],
 )
 def test_every_model_on_every_kind_of_task(architecture, name):
@@ -179,10 +182,10 @@ def test_every_model_on_every_kind_of_task(architecture, name):
 
 @pytest.mark.parametrize(
   'architecture',
-  [
-    n if n in _FIRST else pytest.param(n, marks=pytest.mark.slow)
-    for n in registries.MODEL_BUILDERS
-  ],
+  slow.unless(
+    lambda name: name in ('regular_gpt', 'tape_rnn', 'mamba_2'),
+    registries.MODEL_BUILDERS,
+  ),
 )
 def test_every_model_autoregressively(architecture):
   _check(architecture, 'reverse_string', is_autoregressive=True)
@@ -299,7 +302,10 @@ def _logits(architecture, task_name, fields, tokens, target, is_test):
   )
 
 
-@pytest.mark.parametrize('architecture', ['stack_rnn', 'ndstack_rnn'])
+@pytest.mark.parametrize(
+  'architecture',
+  slow.unless(lambda name: name == 'stack_rnn', ['stack_rnn', 'ndstack_rnn']),
+)
 def test_stacks_do_not_overflow_by_default(architecture):
   task = registries.TASK_BUILDERS['reverse_string']()
   tokens, target = _batch(task, _LENGTH)

@@ -18,9 +18,14 @@ from experiments.formal import (
   training,
 )
 from regulargpt_jax import recurrent
+from tests import slow
 
 _TINY = config.Experiment(embedding_dim=8, num_heads=2, sequence_length=9)
 _WIDTH = 9
+_QUICK = (
+  *('regular_gpt', 'rnn', 'ndstack_rnn', 'tape_rnn', 'transformer_encoder'),
+  *('mamba_2', 'rwkv_7', 'looped_transformer'),
+)
 # With a single answer, and, of some, with an answer a symbol.
 _CASES = [
   *((name, 'parity_check') for name in sorted(registries.MODEL_BUILDERS)),
@@ -35,7 +40,15 @@ def _lowers(function, *args):
   assert exported.platforms == ('tpu',)
 
 
-@pytest.mark.parametrize(('architecture', 'task_name'), _CASES)
+@pytest.mark.parametrize(
+  ('architecture', 'task_name'),
+  slow.unless(
+    lambda name, task_name: (
+      name in _QUICK and (task_name == 'parity_check' or name == 'regular_gpt')
+    ),
+    _CASES,
+  ),
+)
 def test_training_and_evaluation_lower_for_tpu(architecture, task_name):
   params = {}
   sizes = {}

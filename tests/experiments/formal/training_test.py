@@ -116,7 +116,9 @@ def _is_finite(tree):
   return all(np.isfinite(x).all() for x in jax.tree.leaves(tree))
 
 
-@pytest.mark.parametrize('node_weight', [0.0, 0.5])
+@pytest.mark.parametrize(
+  'node_weight', [pytest.param(0.0, marks=pytest.mark.slow), 0.5]
+)
 def test_a_step_is_adam_behind_clipping(node_weight):
   """Against optax's own chain, one run, one batch, by hand."""
   experiment = dataclasses.replace(
@@ -306,7 +308,10 @@ def _largest_file(workdir, step):
   )
 
 
-@pytest.mark.parametrize('kind', ['truncated', 'flipped', 'missing'])
+@pytest.mark.parametrize(
+  'kind',
+  ['truncated', 'flipped', pytest.param('missing', marks=pytest.mark.slow)],
+)
 def test_a_damaged_checkpoint_is_passed_over(kind, workdir, capfd):
   expected = tiny.train(tiny.TINY, workdir)  # It is already.
   victim = _largest_file(workdir, 6)

@@ -34,7 +34,10 @@ _TINY = dataclasses.replace(
 
 @pytest.mark.parametrize(
   ('task', 'architecture'),
-  [('FirstSymbol', 'regular_gpt'), ('Repeat', 'rnn')],
+  [
+    pytest.param('FirstSymbol', 'regular_gpt', marks=pytest.mark.slow),
+    ('Repeat', 'rnn'),
+  ],
 )
 def test_a_benchmark_task_trains_unchanged(task, architecture, tmp_path):
   experiment = dataclasses.replace(_TINY, task=task)
@@ -118,7 +121,11 @@ def _regex_task(regex, alphabet='01', target='membership'):
 
 
 @pytest.mark.parametrize(
-  ('regex', 'alphabet'), [('(01)*', '01'), ('(a|bc)*b?', 'abc')]
+  ('regex', 'alphabet'),
+  [
+    pytest.param('(01)*', '01', marks=pytest.mark.slow),
+    ('(a|bc)*b?', 'abc'),
+  ],
 )
 def test_regex_labels_are_pythons(regex, alphabet):
   task = _regex_task(regex, alphabet)

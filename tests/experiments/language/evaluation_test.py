@@ -132,7 +132,10 @@ def test_an_exploding_loss_is_infinite_not_an_error():
     assert found.perplexity == np.inf and found.standard_error >= 0
 
 
-@pytest.mark.parametrize('architecture', ['regular_gpt_lm', 'gpt_lm'])
+@pytest.mark.parametrize(
+  'architecture',
+  ['regular_gpt_lm', pytest.param('gpt_lm', marks=pytest.mark.slow)],
+)
 def test_batches_change_nothing_and_all_logits_agree(architecture):
   """To 1e-5; 23 strings fill no batch but those of one string."""
   experiment = dataclasses.replace(texts.TINY, architecture=architecture)

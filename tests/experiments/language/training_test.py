@@ -40,7 +40,11 @@ def _step(experiment):
 _NOT_DECAYED = {'bias', 'scale', 'position_bias', 'r1', 'r2'}
 
 
-@pytest.mark.parametrize('tiny', [_GPT, texts.TINY], ids=['gpt', 'regular_gpt'])
+@pytest.mark.parametrize(
+  'tiny',
+  [pytest.param(_GPT, marks=pytest.mark.slow), texts.TINY],
+  ids=['gpt', 'regular_gpt'],
+)
 def test_a_step_is_adamw_behind_clipping(tiny):
   """Against optax's own chain; biases, norms and positions do not decay."""
   experiment = dataclasses.replace(tiny, learning_rate=1e-2, weight_decay=1.0)
@@ -126,7 +130,9 @@ def test_warm_up_and_cosine_scale_the_step():
   assert optax.tree.norm(change) > 1e-4
 
 
-@pytest.mark.parametrize('experiment', [texts.TINY, _GPT])
+@pytest.mark.parametrize(
+  'experiment', [texts.TINY, pytest.param(_GPT, marks=pytest.mark.slow)]
+)
 def test_overfits_one_batch(experiment, tmp_path):
   """The text is one batch long; its order in the batch is all that varies."""
   experiment = dataclasses.replace(
@@ -159,7 +165,9 @@ def undisturbed(tmp_path_factory):
   return workdir, training.train(texts.TINY, workdir, texts.random_text(300))
 
 
-@pytest.mark.parametrize('stop_after', [3, 4])
+@pytest.mark.parametrize(
+  'stop_after', [3, pytest.param(4, marks=pytest.mark.slow)]
+)
 def test_resuming_is_bit_identical(stop_after, undisturbed, tmp_path):
   text = texts.random_text(300)
   workdir, whole = undisturbed

@@ -27,7 +27,7 @@ def _train(cell, workdir, runs):
 @pytest.mark.parametrize(
   'model',
   [
-    'rnn',
+    pytest.param('rnn', marks=pytest.mark.slow),
     pytest.param('regular_gpt_c2', marks=pytest.mark.slow),
     'regular_gpt_c3_extra',
   ],

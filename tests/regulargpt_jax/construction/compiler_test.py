@@ -95,7 +95,7 @@ def test_equivalent_automata_compile_to_the_same_parameters():
 @pytest.mark.parametrize(
   ('every', 'tokens', 'paths'),
   [
-    (1, FEWER, ['reduce']),
+    (2, FEWER, ['reduce']),
     (5, LONGEST[::33], ['scan', 'reference']),
     pytest.param(1, SHORT, ['reduce'], marks=pytest.mark.slow),
     pytest.param(1, LONGEST, ['scan', 'reference'], marks=pytest.mark.slow),
@@ -145,7 +145,11 @@ def test_random_languages_of_four_states(number, tokens, paths):
 
 
 @pytest.mark.parametrize(
-  ('longest', 'paths'), [(5000, ['scan']), (300, model_lib.PATHS)]
+  ('longest', 'paths'),
+  [
+    pytest.param(5000, ['scan'], marks=pytest.mark.slow),
+    (300, model_lib.PATHS),
+  ],
 )
 def test_long_strings(longest, paths):
   rng = np.random.default_rng(longest)
@@ -168,7 +172,12 @@ def test_up_to_a_million_symbols(length):
 
 @pytest.mark.parametrize(
   ('chunk_size', 'encoding'),
-  [(2, 'binary'), (3, 'one_hot'), (4, 'binary'), (7, 'one_hot')],
+  [
+    (2, 'binary'),
+    (3, 'one_hot'),
+    pytest.param(4, 'binary', marks=pytest.mark.slow),
+    pytest.param(7, 'one_hot', marks=pytest.mark.slow),
+  ],
 )
 def test_any_chunk_size_and_encoding(chunk_size, encoding):
   rng = np.random.default_rng(chunk_size)
