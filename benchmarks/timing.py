@@ -41,7 +41,7 @@ def training_step(
     training.make_runs([experiment.run]),
     jnp.int32(experiment.sequence_length),
   )
-  mesh = devices.make_mesh(1, 1)
+  mesh = devices.make_mesh(1, experiment.batch_size)
   return training.make_step(task, source, model, mesh, width), arguments
 
 

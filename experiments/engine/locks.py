@@ -72,6 +72,8 @@ def _locked_in_bucket(folder: str) -> Iterator[None]:
   owner = who.encode()
   beats = (owner + b' %d' % i for i in itertools.count())
   _make_lock(path, owner, next(beats))
+  # What is written there while a checkpoint is saved goes elsewhere.
+  stderr = os.dup(2)
   is_over = threading.Event()
 
   def beat():
@@ -80,7 +82,8 @@ def _locked_in_bucket(folder: str) -> Iterator[None]:
         if not _contents(path).startswith(owner):
           devices.end(  # Two would write into it.
             f'Error: Another process has taken {folder}: this one was silent'
-            f' for more than {_EXPIRES_S:.0f} seconds.'
+            f' for more than {_EXPIRES_S:.0f} seconds.',
+            stderr=stderr,
           )
         files.write_atomically(path, next(beats))
 
@@ -91,6 +94,7 @@ def _locked_in_bucket(folder: str) -> Iterator[None]:
   finally:
     is_over.set()
     thread.join()
+    os.close(stderr)
     with contextlib.suppress(OSError):  # It ends by itself.
       if _contents(path).startswith(owner):
         files.remove(path)

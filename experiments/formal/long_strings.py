@@ -77,7 +77,8 @@ def evaluate(
     lengths: As `check` accepts them.
   """
   params = jax.tree.map(lambda x: x[:1], params)
-  mesh = devices.make_mesh(1, 1)
+  # That of training, on which the parameters lie.
+  mesh = devices.make_mesh(1, experiment.batch_size)
   for length in lengths:
     at_once = _at_once(experiment, length)
     num_parts = experiment.range_test_batch_size // at_once

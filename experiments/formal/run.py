@@ -225,6 +225,7 @@ def evaluate(
     devices.from_main(lambda: print(table))
     return
   strings.load_tests(experiment, task)
+  strings.say_notes(experiment.test_strings.values())
   limits.check_evaluation(experiment, task, model)
   params = load_params(workdir, held, model)
   files.make_folder(folder)  # Fails before the work, or never.

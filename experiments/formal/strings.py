@@ -66,8 +66,6 @@ def describe_tests(paths: Sequence[str]) -> dict[str, Any]:
 
 
 def _held(path: str, strings: reading.Strings) -> dict[str, Any]:
-  for note in strings.notes:
-    progress.say(note)
   counts: dict[int, int] = {}
   for string in strings.strings:
     counts[len(string)] = counts.get(len(string), 0) + 1
@@ -165,12 +163,15 @@ def check_lengths(
 def check(
   experiment: config_lib.Experiment, task: task_lib.GeneralizationTask
 ) -> None:
-  """Reads all strings of an experiment; says if an automaton disagrees.
+  """Reads all strings of an experiment; says what is odd about them.
 
   Raises:
     ValueError: As `load_tests`.
   """
   load_tests(experiment, task)
+  say_notes(
+    filter(None, [experiment.strings, *experiment.test_strings.values()])
+  )
   if not experiment.strings:
     return
   # Of a task that goes away: strings of many cells need not stay in memory.
@@ -193,6 +194,13 @@ def check(
         f'{experiment.strings["file"]}: of {num_other:,} of {total:,} strings'
         ' the automaton has another answer than their label.'
       )
+
+
+def say_notes(files: Iterable[dict[str, Any]]) -> None:
+  """Says what is odd about files, of which an experiment holds these."""
+  for path in dict.fromkeys(held['file'] for held in files):
+    for note in read(path).notes:
+      progress.say(note)
 
 
 def make_training_task(

@@ -121,7 +121,7 @@ def curves(
       color='0.5',
       alpha=0.2,
       linewidth=0,
-      label=f'trained on (1..{trained})',
+      label=f'trained up to {trained}',
     )
   for number, line in enumerate(lines):
     percent_SxT = 100 * line.accuracy

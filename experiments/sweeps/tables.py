@@ -1,6 +1,7 @@
 """Measured cells as tables: of accuracies, of how they came about, and CSV."""
 
 from collections.abc import Mapping, Sequence
+import dataclasses
 import datetime
 import json
 import shlex
@@ -199,7 +200,9 @@ def _flags(entry: numbers.Entry) -> str:
   """Returns what a cell of a user's sweep is, as flags of launch.train."""
   if entry.preset in presets.PRESETS:
     return ''
-  found = dict(entry.result.experiment)
+  default = config_lib.Experiment()
+  # Older results have fewer fields.
+  found = {**dataclasses.asdict(default), **entry.result.experiment}
   if automaton := found['automaton']:
     found['automaton'] = (
       f'{automaton["states"]} states, {automaton["symbols"]} symbols'
@@ -208,7 +211,6 @@ def _flags(entry: numbers.Entry) -> str:
     found['strings'] = found['strings']['file']
   found['test_strings'] = ','.join(found['test_strings'])
   free = ('learning_rate', 'seed', 'model_init_seed')
-  default = config_lib.Experiment()
   return ' '.join(
     f'--{name}='
     + shlex.quote(value if isinstance(value, str) else json.dumps(value))
@@ -251,8 +253,8 @@ def _lengths(entry: numbers.Entry) -> str:
   trained = entry.result.training_length
   longest = len(entry.result.accuracy[entry.test][0])
   if not numbers.has_longer(entry.result, entry.test):
-    return f'trained 1..{trained}, tested none beyond'
-  return f'trained 1..{trained}, tested {trained + 1}..{longest}'
+    return f'trained up to {trained}, tested none beyond'
+  return f'trained up to {trained}, tested {trained + 1}..{longest}'
 
 
 def _device(result: results.Result) -> str:

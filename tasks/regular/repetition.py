@@ -42,6 +42,7 @@ class AA(language.Language):
   """
 
   input_size = 2
+  takes_all_strings = False
   automaton = _repetition('aa', 'a')
   machine = _machine_with_b('aa')
 
@@ -59,6 +60,7 @@ class AAAA(language.Language):
   """
 
   input_size = 2
+  takes_all_strings = False
   automaton = _repetition('aaaa', 'a')
   machine = _machine_with_b('aaaa')
 

@@ -86,6 +86,18 @@ def test_evaluate_command(undisturbed, tmp_path):
   assert (tmp_path / 'range_evaluation.png').stat().st_size > 1000
 
 
+def test_long_strings_are_tested_alike_on_any_number_of_devices(
+  undisturbed, monkeypatch
+):
+  command = ('evaluate', f'--workdir={undisturbed}', '--lengths=6,33')
+  status, expected, stderr = commands.run(*command)
+  assert status == 0, stderr
+  monkeypatch.setenv('XLA_FLAGS', commands.with_devices(2))
+  status, stdout, stderr = commands.run(*command)
+  assert status == 0, stderr
+  assert stdout == expected and '33' in stdout
+
+
 def test_a_workdir_that_reads_as_a_pattern_is_refused(tmp_path):
   status, _, stderr = commands.run('train', f'--workdir={tmp_path}/a[1]')
   assert status == 1

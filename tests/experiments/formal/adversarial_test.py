@@ -61,6 +61,7 @@ def test_accuracy_is_that_on_the_pairs():
   [
     ({'task': 'reverse_string'}, 'ReverseString has no automaton'),
     ({'task': 'modular_arithmetic'}, 'does not take all strings'),
+    ({'task': 'aaaa'}, 'does not take all strings'),
     ({'task': 'd_12', 'max_range_test_length': 10**7}, 'too long'),
     (
       {'min_range_test_length': 10},

@@ -382,3 +382,19 @@ def test_what_does_not_fit_is_refused(experiment):
   huge = dataclasses.replace(experiment, range_test_batch_size=2**31 - 1)
   with pytest.raises(ValueError, match='up to 12 symbols need'):
     limits.check(huge, task, model)
+
+
+def test_what_is_odd_is_said_once_and_not_by_reading_flags(
+  experiment, tmp_path, capsys
+):
+  """Saying something starts JAX, and flags are read before processes join."""
+  path = tmp_path / 'odd.txt'
+  path.write_text('01\tTRUE\n01\tFALSE\n\tTRUE\n1\tTRUE\n')
+  held = strings.describe(str(path))
+  tests = strings.describe_tests([str(path)])
+  assert not capsys.readouterr().err
+  experiment = dataclasses.replace(experiment, strings=held, test_strings=tests)
+  strings.check(experiment, builders.make_task(experiment))
+  said = capsys.readouterr().err
+  assert said.count('1 empty string is left out') == 1
+  assert said.count('have several labels') == 1

@@ -125,6 +125,6 @@ def test_where_nothing_is_beyond_training_it_is_said():
   assert len(shown) == 1
   assert '§ Nothing beyond training is tested' in tables.legend(entries)
   _, (row, *_) = tables.provenance(entries)
-  assert 'trained 1..40, tested none beyond' in row
+  assert 'trained up to 40, tested none beyond' in row
   whole = numbers.tables([made.FAITHFUL])['table1']
   assert '§' not in tables.legend(whole) + str(tables.accuracies(whole))
