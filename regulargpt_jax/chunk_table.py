@@ -64,6 +64,23 @@ def split(vocab_size: int, length: int, chunk_size: int) -> np.ndarray:
   return np.stack(parts[::-1], axis=-1).astype(np.int32)
 
 
+def composed(maps):
+  """Returns where C strings, one after the other, lead from each state.
+
+  Args:
+    maps: Where each leads, integers [..., C, Q] of NumPy or of JAX, the first
+      string first.
+
+  Returns:
+    Integers [..., Q] of the same.
+  """
+  xp = np if isinstance(maps, np.ndarray) else jnp
+  result, *following = xp.moveaxis(maps, -2, 0)
+  for other in following:
+    result = xp.take_along_axis(other, result, axis=-1)
+  return result
+
+
 def in_chunks(x_BxnxF: jax.Array, chunk_size: int) -> jax.Array:
   """Splits positions into chunks from the right, [B, ceil(n / C), C, ...].
 

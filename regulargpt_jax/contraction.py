@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from regulargpt_jax import chunk_table, model, node_loss
+from regulargpt_jax import chunk_table, model
 
 # Chunks, and levels above the tables of short strings' states.
 _NUM_CHUNKS, _NUM_LEVELS = 128, 2
@@ -87,7 +87,7 @@ def penalty(
     if transitions_QxV is not None:
       identity = np.arange(len(transitions_QxV))
       maps = jnp.where(present[..., None], maps_NxQ[chosen], identity)
-      maps_NxQ = node_loss.composed(maps)
+      maps_NxQ = chunk_table.composed(maps)
       middle = _means(out, maps_NxQ)
     square = jnp.mean(jnp.square(level(moved, present) - middle), axis=-1)
     gain = square / _SIZE**2 / variance(out)
@@ -104,7 +104,7 @@ def _maps(transitions_QxV, chunk_size: int, num_levels: int) -> jax.Array:
   maps = np.concatenate([identity, transitions_QxV.T])
   for level in range(num_levels):
     parts = chunk_table.split(vocab_size, chunk_size**level, chunk_size)
-    maps = node_loss.composed(maps[parts])
+    maps = chunk_table.composed(maps[parts])
   return jnp.asarray(maps[1:])
 
 

@@ -53,7 +53,7 @@ def loss(
     if logits.ndim == 2:
       length = chunk_size**level
       parts = chunk_table.split(vocab_size, length, chunk_size)
-      maps = composed(maps[parts])
+      maps = chunk_table.composed(maps[parts])
       number_Bxn = chunk_table.join(
         chunk_table.in_chunks(number_Bxn, chunk_size), vocab_size, length
       )
@@ -64,7 +64,7 @@ def loss(
       number_Bxn = present_Bxn.astype(jnp.int32)
       # What is put in front is 0: then it is the identity.
       moves = chunk_table.in_chunks(maps - identity, chunk_size)
-      maps = composed(moves + identity)
+      maps = chunk_table.composed(moves + identity)
     logits = logits.reshape(*maps.shape, num_states)
     losses = optax.softmax_cross_entropy_with_integer_labels(logits, maps)
     losses = losses.mean(-1)
@@ -77,12 +77,3 @@ def loss(
     total += (losses * weights).sum() / jnp.maximum(num_nodes, 1)
     num_counted += num_nodes > 0
   return total / jnp.maximum(num_counted, 1)
-
-
-def composed(maps_xCxQ):
-  """Returns where C strings, one after the other, lead; [..., Q]."""
-  xp = np if isinstance(maps_xCxQ, np.ndarray) else jnp
-  first, *others = xp.moveaxis(maps_xCxQ, -2, 0)
-  for other in others:
-    first = xp.take_along_axis(other, first, -1)
-  return first

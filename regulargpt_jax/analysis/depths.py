@@ -53,7 +53,7 @@ def right_levels(
   level, length, form = 0, 1, None
   for form in strings.levels(w, symbols_V, closure.MAX_STRINGS):
     parts = chunk_table.split(num_symbols, length, chunk_size)
-    below, maps = maps, equivalence.composed([maps[part] for part in parts.T])
+    below, maps = maps, chunk_table.composed(maps[parts])
     right = _is_right(form, outputs[maps[1:, start]], w)
     # Shorter strings have been answered before.
     shortest = chunk_table.num_strings(num_symbols, length)

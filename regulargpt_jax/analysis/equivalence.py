@@ -3,7 +3,6 @@
 Letters: C chunk size, N strings or chunks, Q states of a machine, V symbols.
 """
 
-from collections.abc import Sequence
 import itertools
 from typing import NamedTuple
 
@@ -23,13 +22,10 @@ class Verdict(NamedTuple):
     difference: A string that they answer differently, of as few levels as any;
       None if they are equal on every string.
     num_levels: After so many levels, nothing new came.
-    num_pairs: Of regions and maps of states that occur together, after the last
-      of these levels.
   """
 
   difference: list[int] | None
   num_levels: int
-  num_pairs: int
 
 
 class _Strings(NamedTuple):
@@ -118,7 +114,7 @@ def compare(
   tokens = [[], *([v] for v in range(num_symbols))]
   for level in range(1, closed.first_level + 1):
     parts = chunk_table.split(num_symbols, length, chunk_size)
-    maps = composed([maps[part] for part in parts.T])
+    maps = chunk_table.composed(maps[parts])
     tokens = [
       list(itertools.chain(*(tokens[i] for i in part)))
       for part in parts.tolist()
@@ -132,7 +128,7 @@ def compare(
     is_last = _is_last(level, min_levels, length_N > length // chunk_size)
     wrong = is_last & (classes != outputs[maps[1:, start]])
     if wrong.any():
-      return Verdict(tokens[1 + int(wrong.argmax())], level, 0)
+      return Verdict(tokens[1 + int(wrong.argmax())], level)
   numbers = Maps()
   pairs = _pair(closed.start, numbers.numbers(maps[1:]))
   below = np.arange(1, len(maps))[:, None]
@@ -146,7 +142,7 @@ def compare(
     # The same sets lead to the same, once all depths are answered alike.
     key = min(level, min_levels), part.pairs.tobytes(), full.pairs.tobytes()
     if key in seen:
-      return Verdict(None, level - 1, len(part.pairs) + len(full.pairs))
+      return Verdict(None, level - 1)
     seen.add(key)
     level += 1
     part, full, last = _next(part, full, table, numbers, level, min_levels)
@@ -154,7 +150,7 @@ def compare(
     wrong = closed.classes[_region(last.pairs)] != right
     if wrong.any():
       chunk = last.below[wrong.argmax()]
-      return Verdict(_string(chunk, history, tokens), level, 0)
+      return Verdict(_string(chunk, history, tokens), level)
     history.append((part, full))
 
 
@@ -163,14 +159,6 @@ def _is_last(level: int, min_levels: int, is_long):
   if level < min_levels:
     return False & is_long
   return is_long | (level == min_levels) | (level == 1)
-
-
-def composed(maps: Sequence[np.ndarray]) -> np.ndarray:
-  """Returns where maps [N, Q], the first first, send each state."""
-  result = maps[0]
-  for following in maps[1:]:
-    result = np.take_along_axis(following, result, axis=1)
-  return result
 
 
 def _next(

@@ -14,8 +14,8 @@ import chex
 import jax
 import numpy as np
 
+from regulargpt_jax import chunk_table, depth, model
 from regulargpt_jax import config as config_lib
-from regulargpt_jax import depth, model
 
 
 class Trace(NamedTuple):
@@ -125,8 +125,6 @@ def true_maps(
   levels = []
   for _ in range(depth.depth(tokens_BxT.shape[1], chunk_size)):
     children = chunks(maps, chunk_size, identity_Q)
-    maps = children[:, :, 0]
-    for c in range(1, chunk_size):
-      maps = np.take_along_axis(children[:, :, c], maps, axis=-1)
+    maps = chunk_table.composed(children)
     levels.append(maps)
   return levels

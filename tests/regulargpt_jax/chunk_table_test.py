@@ -39,3 +39,15 @@ def test_split_lists_all_strings_and_join_inverts_it(
     chunk_table.join(jnp.asarray(parts), vocab_size, length),
     np.arange(len(wholes)),
   )
+
+
+@pytest.mark.parametrize('chunk_size', [2, 3])
+def test_maps_are_composed_in_the_order_of_reading(chunk_size):
+  rng = np.random.default_rng(chunk_size)
+  maps = rng.integers(0, 5, (4, chunk_size, 5))
+  expected = np.tile(np.arange(5), (4, 1))
+  for row, parts in zip(expected, maps, strict=True):
+    for part in parts:
+      row[:] = part[row]
+  np.testing.assert_array_equal(chunk_table.composed(maps), expected)
+  np.testing.assert_array_equal(chunk_table.composed(jnp.array(maps)), expected)

@@ -91,15 +91,3 @@ def test_loss_is_that_of_each_substring(
   loss = node_loss.loss(node_logits, num_levels, many, _TRANSITIONS, chunk_size)
   expected = _slow_loss(module, variables, tokens, chunk_size, extra_levels)
   np.testing.assert_allclose(loss, expected, rtol=1e-5)
-
-
-@pytest.mark.parametrize('chunk_size', [2, 3])
-def test_maps_are_composed_in_the_order_of_reading(chunk_size):
-  rng = np.random.default_rng(chunk_size)
-  maps = rng.integers(0, 5, (4, chunk_size, 5))
-  expected = np.tile(np.arange(5), (4, 1))
-  for row, parts in zip(expected, maps, strict=True):
-    for part in parts:
-      row[:] = part[row]
-  np.testing.assert_array_equal(node_loss.composed(maps), expected)
-  np.testing.assert_array_equal(node_loss.composed(jnp.array(maps)), expected)
