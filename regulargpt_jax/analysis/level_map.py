@@ -42,9 +42,7 @@ class Weights(NamedTuple):
 
 
 def weights(
-  config: config_lib.RegularGPTConfig,
-  params: chex.ArrayTree,
-  arithmetic: bounds.Arithmetic = bounds.FLOAT32,
+  config: config_lib.RegularGPTConfig, params: chex.ArrayTree
 ) -> Weights:
   """Returns what `level` needs of a model.
 
@@ -52,7 +50,6 @@ def weights(
     config: Of the model: post-norm with residuals, ReLU, no attention bias, a
       learned pad, one block.
     params: Its parameters, {'params': ...}.
-    arithmetic: What results the bounds hold.
 
   Raises:
     ValueError: If it is another kind of model.
@@ -86,10 +83,10 @@ def weights(
     np.flip(tree['block_0']['position_bias'], -1),
     symbols,
     # The factor is rounded, and the product; and ours are.
-    np.abs(symbols) * (4 * arithmetic.unit + 2.0**-50),
+    np.abs(symbols) * (4 * bounds.FLOAT32.unit + 2.0**-50),
     tree['pad'],
     (tree['readout']['kernel'], tree['readout']['bias']),
-    arithmetic,
+    bounds.FLOAT32,
   )
 
 
