@@ -17,6 +17,7 @@ from regulargpt_jax.construction import minimization
 from tasks import task as task_lib
 from tasks.automata import fields as fields_lib
 from tasks.automata import writing
+from tasks.regular import regular_task
 
 Machine = tuple[np.ndarray, int, np.ndarray]
 
@@ -188,7 +189,7 @@ def _agreement(
     num_strings: Of each length.
     max_length: Lengths are 1 to this.
   """
-  transitions, start, classes = machine
+  extracted = regular_task.make_machine(*machine)
   apply = jax.jit(model.RegularGPT(subject.config).apply)
   symbol_V = np.zeros(subject.task.input_size, int)
   symbol_V[symbols_U] = np.arange(len(symbols_U))
@@ -196,13 +197,11 @@ def _agreement(
   num_alike = 0
   with progress.timed(f'Comparing with the model on lengths 1..{max_length}'):
     for tokens in subject_lib.sample(subject, num_strings, lengths):
-      state_B = np.full(num_strings, start)
-      for token_B in tokens.T:
-        after_B = transitions[state_B, symbol_V[token_B]]
-        state_B = np.where(token_B < 0, state_B, after_B)
+      symbols = np.where(tokens < 0, task_lib.NO_SYMBOL, symbol_V[tokens])
+      right_B = regular_task.answers(extracted, symbols)
       answer_B = np.asarray(apply(subject.params, tokens)).argmax(-1)
       is_known_B = np.isin(tokens, [task_lib.NO_SYMBOL, *symbols_U]).all(-1)
-      num_alike += (is_known_B & (classes[state_B] == answer_B)).sum()
+      num_alike += (is_known_B & (right_B == answer_B)).sum()
   return float(num_alike / (num_strings * max_length))
 
 
