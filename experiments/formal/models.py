@@ -79,7 +79,15 @@ _BASELINE_PARAMS: Mapping[str, Mapping[str, Any]] = {
   'ndstack_rnn': {'hidden_size': 256, 'stack_symbols': 2, 'stack_states': 2},
   'tape_rnn': {'hidden_size': 256, 'memory_cell_size': 8},
 }
-_OF_REGULAR_GPT = 'is an option of regular_gpt only.'
+# Options that no other architecture reads.
+OF_REGULAR_GPT = (
+  'precision',
+  'max_extra_levels',
+  'contraction_weight',
+  'spread_weight',
+  'node_weight',
+)
+_WHY_NOT = 'is an option of regular_gpt only.'
 _STACKS = ('stack_rnn', 'stack_lstm', 'ndstack_rnn')
 
 
@@ -103,17 +111,7 @@ def make_baseline(
   Raises:
     ValueError: If a hyperparameter is impossible.
   """
-  check_defaults(
-    experiment,
-    (
-      'precision',
-      'max_extra_levels',
-      'contraction_weight',
-      'spread_weight',
-      'node_weight',
-    ),
-    _OF_REGULAR_GPT,
-  )
+  check_defaults(experiment, OF_REGULAR_GPT, _WHY_NOT)
   params = dict(_BASELINE_PARAMS.get(name, {}))
   if name.startswith('transformer'):
     params |= {
@@ -239,9 +237,7 @@ def check_sizes(experiment: config_lib.Experiment) -> None:
   name = experiment.architecture
   if experiment.model_module or name not in baselines.BUILDERS:
     return
-  check_defaults(
-    experiment, ('chunk_size', 'thickness', 'preset'), _OF_REGULAR_GPT
-  )
+  check_defaults(experiment, ('chunk_size', 'thickness', 'preset'), _WHY_NOT)
   if name in _BASELINE_PARAMS:
     params = json.dumps(dict(_BASELINE_PARAMS[name]))
     check_defaults(

@@ -50,13 +50,9 @@ _NOT_OPTIONS = (
   'thickness',
   'embedding_dim',
   'num_heads',
-  'precision',
   'preset',
-  'max_extra_levels',
-  'contraction_weight',
-  'spread_weight',
-  'node_weight',
   'dropout_rate',
+  *models.OF_REGULAR_GPT,
 )
 
 
