@@ -5,12 +5,14 @@ from typing import Any
 
 import jax.numpy as jnp
 
+POSITION_BIASES = ('alibi', 'kerple_log', 't5', 'none')
+
 _CHOICES = {
   'norm': ('pre', 'post', 'none'),
   'activation': ('relu', 'gelu'),
   'pad': ('learned', 'masked'),
   'initialization': ('benchmark', 'gpt2'),
-  'position_bias': ('alibi', 'kerple_log', 't5', 'none'),
+  'position_bias': POSITION_BIASES,
 }
 
 # As many as strings of 2^64 symbols need.

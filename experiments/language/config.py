@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from experiments.engine import experiment as experiment_lib
 from experiments.engine import options
+from regulargpt_jax import config as regular_gpt_config
 from regulargpt_jax import depth, gpt_lm, language_models, model
 
 # Of an evaluation: tokens of context, last tokens to predict after each (both
@@ -77,7 +78,7 @@ class LanguageExperiment(experiment_lib.BaseExperiment):
   position_bias: str = options.option(
     'alibi',
     'Position bias of the GPT.',
-    choices=('alibi', 'kerple_log', 't5', 'none'),
+    choices=regular_gpt_config.POSITION_BIASES,
   )
   remat: bool = options.option(
     False,
