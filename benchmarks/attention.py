@@ -23,7 +23,6 @@ _LONGEST = flags.DEFINE_integer('longest', 16384, 'Longest string.')
 _LONGEST_DENSE = flags.DEFINE_integer(
   'longest_dense', 2048, 'Longest string for the mask.'
 )
-_ROUNDS = flags.DEFINE_integer('rounds', 5, 'Repetitions; medians are shown.')
 
 
 def _block_local(q, k, v, bias, dilation):
@@ -76,7 +75,7 @@ def _measure(length):
         programs[kind, name, level], _ = timing.compiled(function, *inputs)
   calls = [functools.partial(p, *inputs) for p in programs.values()]
   measured = {}
-  seconds = timing.interleaved(calls, _ROUNDS.value)
+  seconds = timing.interleaved(calls)
   for (kind, name, _), program, s in zip(
     programs, programs.values(), seconds, strict=True
   ):

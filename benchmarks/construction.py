@@ -12,7 +12,6 @@ from benchmarks import timing
 from regulargpt_jax import construction, model
 
 _LONGEST = flags.DEFINE_integer('longest', 2**20, 'Symbols of the string.')
-_ROUNDS = flags.DEFINE_integer('rounds', 5, 'Repetitions; medians are shown.')
 
 # PARITY: the state is the parity of the 1s.
 _TRANSITIONS = np.array([[0, 1], [1, 0]])
@@ -84,7 +83,7 @@ def main():
         raise AssertionError(f'{name} is wrong.')
   on_device = jnp.asarray(tokens)
   seconds = timing.interleaved(
-    [lambda p=p: p(on_device) for p in programs.values()], _ROUNDS.value
+    [lambda p=p: p(on_device) for p in programs.values()]
   )
   timing.print_table(
     f'PARITY on one string of {length:,} symbols, all exact',

@@ -18,7 +18,6 @@ _LONGEST = flags.DEFINE_integer('longest', 8192, 'Longest string.')
 _LONGEST_REFERENCE = flags.DEFINE_integer(
   'longest_reference', 1024, 'Longest string for `reference`.'
 )
-_ROUNDS = flags.DEFINE_integer('rounds', 5, 'Repetitions; medians are shown.')
 
 
 def _gradient(path, length, tables=None):
@@ -70,9 +69,7 @@ def main():
     seconds = dict(
       zip(
         programs,
-        timing.interleaved(
-          [call for _, call in programs.values()], _ROUNDS.value
-        ),
+        timing.interleaved([call for _, call in programs.values()]),
         strict=True,
       )
     )

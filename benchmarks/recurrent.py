@@ -23,7 +23,6 @@ _LENGTH = flags.DEFINE_integer('length', 256, 'Of the strings of a step.')
 _LONGEST = flags.DEFINE_integer(
   'longest', 4096, 'Of one string, whose step is timed at 1/4, 1/2 and all.'
 )
-_ROUNDS = flags.DEFINE_integer('rounds', 3, 'Turns of each program.')
 
 
 def _step_by_step(q, k, v, gate, erase=None):
@@ -78,7 +77,7 @@ def main():
     if run.called:  # Others have no parallel form, or no steps.
       programs.append(slow)
     calls, sizes = zip(*programs, strict=True)
-    times = timing.interleaved(calls, _ROUNDS.value)
+    times = timing.interleaved(calls)
     rows.append(
       [
         name,
@@ -88,7 +87,7 @@ def main():
       ]
     )
     steps, bytes_ = zip(*(_step(name, 1, n) for n in lengths), strict=True)
-    times = timing.interleaved(steps, _ROUNDS.value)
+    times = timing.interleaved(steps)
     growth.append(
       [
         name,

@@ -21,7 +21,6 @@ _NUM_LAYERS = flags.DEFINE_integer('num_layers', 4, 'Layers of the GPT.')
 _PRECISION = flags.DEFINE_string('precision', 'float32', 'Of the products.')
 _LENGTHS = flags.DEFINE_list('lengths', ['512', '2048', '8192'], 'T.')
 _SYMBOLS = flags.DEFINE_integer('symbols', 32, 'Symbols in a repetition.')
-_ROUNDS = flags.DEFINE_integer('rounds', 5, 'Repetitions; medians are shown.')
 
 
 class _Reading:
@@ -29,7 +28,7 @@ class _Reading:
 
   def __init__(self, model, params, tokens_BxT):
     num_symbols = _SYMBOLS.value
-    max_length = tokens_BxT.shape[1] + num_symbols * (_ROUNDS.value + 1)
+    max_length = tokens_BxT.shape[1] + num_symbols * (timing.num_rounds() + 1)
 
     @functools.partial(jax.jit, donate_argnums=1)
     def read(params, cache):
@@ -88,9 +87,7 @@ def main():
   rows = []
   for name, model in models.items():
     for length in map(int, _LENGTHS.value):
-      read_s, anew_s = timing.interleaved(
-        _programs(model, length), _ROUNDS.value
-      )
+      read_s, anew_s = timing.interleaved(_programs(model, length))
       symbol_s = read_s / _SYMBOLS.value
       rows.append(
         [

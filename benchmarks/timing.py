@@ -1,15 +1,24 @@
 """What the benchmarks share: how they are run, timed and shown."""
 
 from collections.abc import Callable, Sequence
+import sys
 import time
 from typing import Any
 
-from absl import app, logging
+from absl import app, flags, logging
 import jax
 import jax.numpy as jnp
 
 from experiments.engine import devices, progress, tables
 from experiments.formal import builders, config, data, training
+
+_ROUNDS = flags.DEFINE_integer(
+  'rounds',
+  5,
+  'Repetitions of what is timed in turns; medians are shown.',
+  # So that the --help of the benchmark shows it.
+  module_name=sys.argv[0],
+)
 
 
 def run(main: Callable[[], None]) -> None:
@@ -57,8 +66,15 @@ def compiled(function: Callable[..., Any], *args) -> tuple[Any, float]:
     return program, time.perf_counter() - start
 
 
+def num_rounds() -> int:
+  """Returns what --rounds says, the turns that `interleaved` gives."""
+  return _ROUNDS.value
+
+
 def interleaved(
-  programs: Sequence[Callable[[], Any]], rounds: int = 5, calls: int = 1
+  programs: Sequence[Callable[[], Any]],
+  rounds: int | None = None,
+  calls: int = 1,
 ) -> list[float]:
   """Returns the median seconds of a call of each program.
 
@@ -67,9 +83,12 @@ def interleaved(
 
   Args:
     programs: Functions without arguments; what they return is waited for.
-    rounds: Turns each program gets, after one that does not count.
+    rounds: Turns each program gets, after one that does not count; by default
+      `num_rounds`.
     calls: Calls in a turn.
   """
+  if rounds is None:
+    rounds = num_rounds()
   times = [[] for _ in programs]
   with progress.bar(rounds + 1, 0, 'Timing', 'round') as bar:
     for turn in range(rounds + 1):

@@ -27,7 +27,6 @@ _POSITION_BIAS = flags.DEFINE_string('position_bias', 'alibi', 'Of the GPT.')
 _BATCH_SIZE = flags.DEFINE_integer('batch_size', 32, 'Strings per step.')
 _LENGTH = flags.DEFINE_integer('length', 512, 'Of the strings.')
 _REMAT = flags.DEFINE_bool('remat', False, 'Compute again, not keep.')
-_ROUNDS = flags.DEFINE_integer('rounds', 5, 'Repetitions; medians are shown.')
 _CALLS = flags.DEFINE_integer('calls', 5, 'Steps in a repetition.')
 _PEAK = flags.DEFINE_float(
   'peak_tflops',
@@ -120,9 +119,7 @@ def main():
     ),
   }
   seconds = timing.interleaved(
-    [model for model, *_ in models.values()],
-    _ROUNDS.value,
-    _CALLS.value,
+    [model for model, *_ in models.values()], calls=_CALLS.value
   )
   rows = []
   for (name, (model, *counts)), s in zip(models.items(), seconds, strict=True):
