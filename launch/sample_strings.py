@@ -9,7 +9,10 @@ from experiments.formal import config, string_samples
 from launch import flag_lib
 
 _OUTPUT = flags.DEFINE_string(
-  'output', None, 'File to write: a string, TAB, TRUE or FALSE.', required=True
+  'output',
+  None,
+  'File to write: a string, a tabulator and its label a line.',
+  required=True,
 )
 _MIN_LENGTH = flags.DEFINE_integer(
   'min_length', 20, 'Symbols of the shortest strings.', 1, 2**24

@@ -32,7 +32,7 @@ class Subject(NamedTuple):
     machine: The smallest Moore machine that solves the task, with the task's
       own numbers of states if that is its own; None if none is known. Of more
       states, a model that is right need not tell all apart.
-    name: What was trained on what, for titles.
+    name: Of the task, for titles.
   """
 
   experiment: config_lib.Experiment

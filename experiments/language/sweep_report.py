@@ -42,7 +42,7 @@ def differences(
   return list(differing.values())
 
 
-def path_of(folder: str, model: str, seed: int | str) -> str:
+def path_of(folder: str, model: str, seed: int) -> str:
   """Returns where a model's result lies in a preset's folder."""
   return os.path.join(folder, model, f'seed_{seed}.json')
 
