@@ -212,7 +212,9 @@ def test_knowing_the_shortest_length_changes_nothing(thickness, min_lengths):
     _assert_close(jax.jit(apply)(params, tokens), expected, 3e-6)
 
 
-@pytest.mark.parametrize('preset', ['benchmark', 'language'])
+@pytest.mark.parametrize(
+  'preset', ['benchmark', pytest.param('language', marks=pytest.mark.slow)]
+)
 def test_tables_change_nothing(preset):
   """Few distinct chunks: shared tables, own tables and none agree."""
   model, params = _model(preset, 2, 1, 2)

@@ -48,7 +48,7 @@ def _slow_loss(module, variables, tokens, chunk_size, extra_levels):
   [
     pytest.param('benchmark', 2, 1, 0, False, marks=pytest.mark.slow),
     ('benchmark', 2, 1, 1, True),
-    ('benchmark', 3, 2, 0, False),
+    pytest.param('benchmark', 3, 2, 0, False, marks=pytest.mark.slow),
     ('language', 3, 1, 1, True),
   ],
 )

@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from tasks.regular import d_n, repetition, tomita
+from tests import slow
 from tests.tasks import checks
 
 BUILDERS = d_n.BUILDERS | tomita.BUILDERS | repetition.BUILDERS
@@ -117,7 +118,13 @@ def test_depth_is_bounded(n):
   np.testing.assert_array_equal(answers, expected)
 
 
-@pytest.mark.parametrize(('name', 'sampler'), PROGRAMS)
+_LIKE_OTHERS = ('d_1', 'd_3', 'd_4', 'tomita_4')
+
+
+@pytest.mark.parametrize(
+  ('name', 'sampler'),
+  slow.unless(lambda name, sampler: name not in _LIKE_OTHERS, PROGRAMS),
+)
 def test_classes_are_balanced_at_every_length(name, sampler):
   for length in (*range(1, 9), 11, 12, 48, 49):
     tokens, answers = sample(name, sampler, length, length)
@@ -265,7 +272,9 @@ def positives_and_negatives(name, sampler, length):
   return texts[answers == 1].tolist(), texts[answers == 0].tolist()
 
 
-@pytest.mark.parametrize('name', DEFINITIONS)
+@pytest.mark.parametrize(
+  'name', slow.unless(lambda name: name not in _LIKE_OTHERS, DEFINITIONS)
+)
 def test_paper_strings_are_as_the_authors_drew_them(name):
   for length in (7, 8) if name not in PAPER else (6, 7, 12):
     members, others = [], []

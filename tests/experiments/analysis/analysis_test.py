@@ -210,6 +210,7 @@ def test_attention_knows_maps_that_only_its_own_length_has(folder):
   assert 'every node is its true transition' in results['verdict']
 
 
+@pytest.mark.slow
 def test_attention_of_an_untrained_model_says_where_it_goes_wrong(untrained):
   strings = [s * 7 for s in ('+', '-', '0')]
   verdicts = []

@@ -172,7 +172,7 @@ _FIRST = ('regular_gpt', 'rnn', 'tape_rnn', 'transformer_encoder', 'rwkv_7')
   ('architecture', 'name'),
   [
     *((n, 'modular_arithmetic') for n in _FIRST),
-    *((n, 'reverse_string') for n in (*_FIRST[:-1], 'stack_rnn', 'mamba_2')),
+    *((n, 'reverse_string') for n in ('regular_gpt', 'stack_rnn', 'mamba_2')),
     ('transformer', 'reverse_string'),
   ],
 )

@@ -14,6 +14,7 @@ from tests.experiments.language import sharded
 from tests.launch import commands
 
 
+@pytest.mark.slow  # Two processes of two devices are in the quick tests.
 def test_eight_devices_equal_one():
   """Losses to 1e-5, Adam's moments to 1e-6; the state is divided by `fsdp`."""
   sizes = (1, 4)

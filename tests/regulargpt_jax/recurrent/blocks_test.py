@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from regulargpt_jax import recurrent
+from tests import slow
 
 _SMALL = {'width': 8}
 _LAYERS = {'num_layers': 1}
@@ -16,7 +17,13 @@ def _made(name, **fields):
   return recurrent.MODELS[name](3, 2, **fields)
 
 
-@pytest.mark.parametrize('name', recurrent.MODELS)
+# Each recurrence is tested by itself; these are of one kind each.
+_KINDS = ('slstm', 'mamba_2', 'rwkv_7', 'looped_transformer')
+
+
+@pytest.mark.parametrize(
+  'name', slow.unless(lambda name: name in _KINDS, recurrent.MODELS)
+)
 def test_padding_never_matters_nor_what_comes_later(name):
   """Values and gradients, to more than a chunk; others beside it in a batch."""
   model = _made(name)
