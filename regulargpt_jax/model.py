@@ -156,11 +156,15 @@ class RegularGPT(transformer.Transformer):
     max_levels = self.depth(max_length) + max_extra_levels
     return extra_levels + num_levels_B, max_levels
 
-  def states(self, tokens_BxT):
-    """Returns the last block's output at all positions, [B, T, D]."""
+  def states(self, tokens_BxT, num_repeats: int = 0):
+    """Returns the last block's output at all positions, [B, T, D].
+
+    `num_repeats` more levels have the dilation of the longest string's last.
+    """
     length = tokens_BxT.shape[1]
     num_levels_B = self.num_levels((tokens_BxT >= 0).sum(-1), length)
-    return self.all_positions(tokens_BxT, num_levels_B, self.depth(length))[0]
+    levels = num_levels_B + num_repeats, self.depth(length) + num_repeats
+    return self.all_positions(tokens_BxT, *levels, num_repeats=num_repeats)[0]
 
   def last_logits(self, tokens_BxT):
     """Returns the logits at the last position, float32 [B, output_size]."""
@@ -293,7 +297,9 @@ class RegularGPT(transformer.Transformer):
         answer_BxD = jnp.where(is_deep, last_BxD, answer_BxD)
     return answer_BxD
 
-  def all_positions(self, tokens_BxT, num_levels_B, max_levels, keep=False):
+  def all_positions(
+    self, tokens_BxT, num_levels_B, max_levels, keep=False, num_repeats=0
+  ):
     """All positions: one traced level whatever the depth, or one for each.
 
     Args:
@@ -301,6 +307,7 @@ class RegularGPT(transformer.Transformer):
       num_levels_B: Levels that each string goes through.
       max_levels: Levels to compute.
       keep: Whether to return the keys and values.
+      num_repeats: Of the levels, with the dilation of the last one before.
 
     Returns:
       Outputs [B, T, D]; and of each block the keys and values, each
@@ -325,7 +332,8 @@ class RegularGPT(transformer.Transformer):
       return (h, jnp.where(level < num_levels_Bx1x1, h, answer)), keys_values
 
     h = self.embed(tokens_BxT)
-    dilations = [self._dilation(l, h) for l in range(max_levels)]
+    last = max_levels - 1 - num_repeats
+    dilations = [self._dilation(min(l, last), h) for l in range(max_levels)]
     if c.chunk_size <= block_lib.MAX_GATHERED_WINDOW:
       scan = nn.scan(
         transformer.remat(level_fn, c, in_scan=True),

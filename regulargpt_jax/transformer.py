@@ -172,13 +172,13 @@ class Transformer(nn.Module):
       self.readout = _dense(c, c.output_size, 'readout')
     self.dropout = nn.Dropout(c.dropout_rate)
 
-  def states(self, tokens_BxT) -> jax.Array:
+  def states(self, tokens_BxT, **options) -> jax.Array:
     """Returns the last block's output at all positions, [B, T, D]."""
     raise NotImplementedError
 
-  def all_logits(self, tokens_BxT) -> jax.Array:
+  def all_logits(self, tokens_BxT, **options) -> jax.Array:
     """Returns the logits at all positions, float32 [B, T, output_size]."""
-    return self.logits(self.states(tokens_BxT))
+    return self.logits(self.states(tokens_BxT, **options))
 
   def last_logits(self, tokens_BxT) -> jax.Array:
     """Returns the logits at the last position, float32 [B, output_size].
@@ -187,14 +187,15 @@ class Transformer(nn.Module):
     """
     return self.logits(self.states(tokens_BxT)[:, -1])
 
-  def losses(self, tokens_BxT, targets_BxT) -> jax.Array:
+  def losses(self, tokens_BxT, targets_BxT, **options) -> jax.Array:
     """Returns the cross-entropy of the target at each position, [B, T], nats.
 
     Args:
       tokens_BxT: What is read.
       targets_BxT: What comes next at each position, in [0, output_size).
+      **options: Of the model's `states`.
     """
-    logits = self.all_logits(tokens_BxT)
+    logits = self.all_logits(tokens_BxT, **options)
     # A sum over a mask, as the gradient of an index is a scatter.
     is_target = jnp.arange(logits.shape[-1]) == targets_BxT[..., None]
     target_logits = jnp.where(is_target, logits, 0.0).sum(-1)

@@ -19,11 +19,12 @@ LENGTHS = (512, 1024, 2048, 4096, 8192)
 NUM_SEQUENCES = 1000
 BATCH_TOKENS = 2**16
 
-# Fields that one architecture has.
+# Fields that one architecture has: of its model, and of its training.
 _FIELDS_OF = {
   'regular_gpt_lm': ('chunk_size', 'thickness'),
   'gpt_lm': ('num_layers', 'position_bias'),
 }
+_TRAINING_FIELDS_OF = {'regular_gpt_lm': ('max_extra_levels',), 'gpt_lm': ()}
 
 
 _default = functools.partial(
@@ -79,6 +80,14 @@ class LanguageExperiment(experiment_lib.BaseExperiment):
     'alibi',
     'Position bias of the GPT.',
     choices=regular_gpt_config.POSITION_BIASES,
+  )
+  max_extra_levels: int = options.option(
+    0,
+    'In a quarter of the training steps RegularGPT repeats its last level, 1 to'
+    ' this many times, drawn uniformly: so many levels more, for longer'
+    ' contexts, are then read as well. 0 as in the paper.',
+    minimum=0,
+    maximum=16,
   )
   remat: bool = options.option(
     False,
@@ -145,6 +154,7 @@ def check_fields(architecture: str, given: Iterable[str]) -> None:
   """
   given = set(given)
   for other, names in _FIELDS_OF.items():
+    names += _TRAINING_FIELDS_OF[other]
     for name in names if other != architecture else ():
       if name in given:
         raise ValueError(f'--{name} is for --architecture={other}.')

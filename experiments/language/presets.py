@@ -5,6 +5,7 @@ import dataclasses
 from typing import Any
 
 from experiments.language import config as config_lib
+from regulargpt_jax import depth
 
 Fields = Mapping[str, Any]
 
@@ -53,11 +54,12 @@ def experiment(
   )
 
 
-def _regular_gpt(chunk_size: int, thickness: int) -> Fields:
+def _regular_gpt(chunk_size: int, thickness: int, **fields: Any) -> Fields:
   return {
     'architecture': 'regular_gpt_lm',
     'chunk_size': chunk_size,
     'thickness': thickness,
+    **fields,
   }
 
 
@@ -74,6 +76,15 @@ _TABLE_3 = {
   'regular_gpt_128_6': _regular_gpt(128, 6),
   'regular_gpt_128_12': _regular_gpt(128, 12),
   'regular_gpt_256_6': _regular_gpt(256, 6),
+}
+_TINY = {
+  'embedding_dim': 64,
+  'num_heads': 4,
+  'precision': 'float32',
+  'sequence_length': 64,
+  'learning_rate': 2e-3,
+  'warmup_steps': 100,
+  'training_steps': 1000,
 }
 _SHORT = ('alibi', 'regular_gpt_32_6', 'regular_gpt_64_6', 'regular_gpt_128_6')
 
@@ -95,15 +106,7 @@ PRESETS = {
   # and 32 have two, enough for 256 and 1,024. In the paper C = 32, 64 and 128
   # have two, enough for 1,024, 4,096 and 16,384. Minutes on a CPU.
   'tiny': Preset(
-    {
-      'embedding_dim': 64,
-      'num_heads': 4,
-      'precision': 'float32',
-      'sequence_length': 64,
-      'learning_rate': 2e-3,
-      'warmup_steps': 100,
-      'training_steps': 1000,
-    },
+    _TINY,
     {
       'alibi': {**_gpt('alibi'), 'num_layers': 4},
       'regular_gpt_4_2': _regular_gpt(4, 2),
@@ -112,5 +115,18 @@ PRESETS = {
     },
     lengths=(64, 128, 256, 512, 1024, 2048),
     seeds=(0,),
+  ),
+  # The same, trained for the levels that 8,192 tokens need. With 1,000
+  # sequences the longest length alone would take most of the time.
+  'tiny_deep': Preset(
+    _TINY,
+    {
+      f'regular_gpt_{chunk_size}_2': _regular_gpt(
+        chunk_size, 2, max_extra_levels=depth.depth(8192, chunk_size) - levels
+      )
+      for chunk_size, levels in ((4, 3), (16, 2), (32, 2))
+    },
+    lengths=(64, 256, 512, 2048, 8192),
+    num_sequences=500,
   ),
 }

@@ -29,6 +29,9 @@ from experiments.text import loading
 _B1, _B2 = 0.9, 0.95
 # Names of the parameters that weight decay shrinks.
 _DECAYED = ('kernel', 'embedding')
+# Share of the steps that go through extra levels: enough to learn them. More
+# costs perplexity where there are none.
+_EXTRA_SHARE = 0.25
 # Seed of the choice of what to validate on, the same for all runs.
 _VALIDATION_SEED = 0
 
@@ -110,7 +113,9 @@ def init_state(
   return init(jnp.uint32(experiment.model_init_seed))
 
 
-def _summed_loss(model: nn.Module, params: Any, tokens_BxS: jax.Array):
+def _summed_loss(
+  model: nn.Module, params: Any, tokens_BxS: jax.Array, **options
+):
   """Returns the sum of the cross-entropies, nats, of all targets."""
   targets_BxT = tokens_BxS[:, 1:]
   losses_BxT = model.apply(
@@ -119,6 +124,7 @@ def _summed_loss(model: nn.Module, params: Any, tokens_BxS: jax.Array):
     jnp.maximum(tokens_BxS[:, :-1], 0),
     targets_BxT,
     method='losses',
+    **options,
   )
   return losses_BxT.sum(where=targets_BxT >= 0)
 
@@ -126,6 +132,20 @@ def _summed_loss(model: nn.Module, params: Any, tokens_BxS: jax.Array):
 def _num_targets(tokens_BxS: jax.Array):
   """Returns how many tokens are to be predicted; -1 is none."""
   return (tokens_BxS[:, 1:] >= 0).sum()
+
+
+def extra_levels(
+  experiment: config_lib.LanguageExperiment, step: jax.Array
+) -> jax.Array:
+  """Returns how often a step repeats the last level, of its number alone."""
+  is_extra, number = jax.random.split(
+    jax.random.fold_in(jax.random.key(experiment.seed), step)
+  )
+  return jnp.where(
+    jax.random.bernoulli(is_extra, _EXTRA_SHARE),
+    jax.random.randint(number, (), 1, experiment.max_extra_levels + 1),
+    0,
+  )
 
 
 def train_step(
@@ -149,14 +169,28 @@ def train_step(
   # The parts take turns, so that every device has the same share of each.
   tokens_BxPxS = tokens_BxS.reshape(-1, num_parts, tokens_BxS.shape[-1])
 
+  def gradients_with(**options):
+    return jax.value_and_grad(
+      lambda p, tokens: _summed_loss(model, p, tokens, **options) / num_targets
+    )
+
+  gradients = gradients_with()
+  if experiment.max_extra_levels:
+    gradients = functools.partial(
+      jax.lax.switch,
+      extra_levels(experiment, state.step),
+      [
+        gradients_with(num_repeats=n)
+        for n in range(experiment.max_extra_levels + 1)
+      ],
+    )
+
   def add_part(sums, i):
     tokens = jax.lax.with_sharding_constraint(
       jax.lax.dynamic_index_in_dim(tokens_BxPxS, i, 1, keepdims=False),
       sharding.of_batch(mesh),
     )
-    found = jax.value_and_grad(
-      lambda p: _summed_loss(model, p, tokens) / num_targets
-    )(state.params)
+    found = gradients(state.params, tokens)
     return jax.tree.map(jnp.add, sums, found), None
 
   zeros = (jnp.zeros(()), jax.tree.map(jnp.zeros_like, state.params))

@@ -3,6 +3,7 @@
 import collections
 import functools
 
+from flax import linen as nn
 import jax
 from jax.extend import core
 import jax.numpy as jnp
@@ -204,3 +205,28 @@ def test_errors_name_what_is_allowed():
   ):
     with pytest.raises(ValueError, match=message):
       language_models.make_gpt_lm(7, **fields)
+
+
+@pytest.mark.parametrize('chunk_size', [2, 17])
+@pytest.mark.parametrize('num_repeats', [0, 2])
+def test_repeated_levels_have_the_last_dilation(num_repeats, chunk_size):
+  """Gathered and in blocks, against the T x T mask level by level."""
+  fields = {'chunk_size': chunk_size, 'thickness': 2, 'dtype': jnp.float32}
+  model = _tiny('regular_gpt_lm', **fields)
+  params = _params(model)
+  tokens = np.random.default_rng(0).integers(11, size=(2, 20))
+  dilations = {2: [1, 2, 4, 8, 16], 17: [1, 17]}[chunk_size]
+  dilations += dilations[-1:] * num_repeats
+
+  def slow(model):
+    h = model.embed(tokens)
+    for dilation in dilations:
+      for block in model.blocks:
+        h = block.dense(h, jnp.ones((2, 20), bool), dilation)
+    return h
+
+  found = jax.jit(
+    lambda p: model.apply(p, tokens, num_repeats, method='states')
+  )(params)
+  expected = jax.jit(lambda p: nn.apply(slow, model)(p))(params)
+  np.testing.assert_allclose(found, expected, 1e-5, 1e-5)

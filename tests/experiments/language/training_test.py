@@ -115,6 +115,37 @@ def test_accumulation_equals_the_large_batch():
   chex.assert_trees_all_close(in_parts.optimizer, whole.optimizer, atol=1e-6)
 
 
+def test_some_steps_repeat_the_last_level():
+  """Each step as one of a given number of repetitions, drawn of its number."""
+  deep = dataclasses.replace(texts.TINY, max_extra_levels=2)
+  numbers = [int(training.extra_levels(deep, i)) for i in range(200)]
+  assert {numbers.count(n) > 10 for n in (1, 2)} == {True}
+  assert 130 < numbers.count(0) < 170
+  other = dataclasses.replace(deep, seed=1)
+  assert numbers != [int(training.extra_levels(other, i)) for i in range(200)]
+  model = config.make_model(deep)
+  state = training.init_state(deep, sharding.make_mesh())
+  tokens = _batch(0)
+
+  @functools.partial(jax.jit, static_argnums=0)
+  def loss(num_repeats):
+    losses = model.apply(
+      state.params,
+      jnp.maximum(tokens[:, :-1], 0),
+      tokens[:, 1:],
+      num_repeats=num_repeats,
+      method='losses',
+    )
+    return losses.mean(where=tokens[:, 1:] >= 0)
+
+  found = []
+  for number in range(3):
+    at = state.replace(step=jnp.int32(numbers.index(number)))
+    found.append(float(_step(deep)(at, tokens).loss_sum))
+    np.testing.assert_allclose(found[-1], loss(number), rtol=1e-5)
+  assert len(set(found)) == 3
+
+
 def test_warm_up_and_cosine_scale_the_step():
   """From 0, and to 0 again."""
   rates = {'warmup_steps': 2, 'schedule': 'cosine', 'training_steps': 6}
