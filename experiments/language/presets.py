@@ -5,7 +5,6 @@ import dataclasses
 from typing import Any
 
 from experiments.language import config as config_lib
-from regulargpt_jax import depth
 
 Fields = Mapping[str, Any]
 
@@ -116,15 +115,19 @@ PRESETS = {
     lengths=(64, 128, 256, 512, 1024, 2048),
     seeds=(0,),
   ),
-  # The same, trained for the levels that 8,192 tokens need. With 1,000
-  # sequences the longest length alone would take most of the time.
+  # The same, and trained for the levels that 8,192 tokens need: before and
+  # after. With 1,000 sequences the longest length alone would take most of the
+  # time.
   'tiny_deep': Preset(
     _TINY,
     {
-      f'regular_gpt_{chunk_size}_2': _regular_gpt(
-        chunk_size, 2, max_extra_levels=depth.depth(8192, chunk_size) - levels
-      )
-      for chunk_size, levels in ((4, 3), (16, 2), (32, 2))
+      'kerple': {**_gpt('kerple_log'), 'num_layers': 4},
+      't5': {**_gpt('t5'), 'num_layers': 4},
+      'alibi': {**_gpt('alibi'), 'num_layers': 4},
+      **{f'regular_gpt_{c}_2': _regular_gpt(c, 2) for c in (4, 16, 32)},
+      'regular_gpt_4_2_extra': _regular_gpt(4, 2, max_extra_levels=4),
+      'regular_gpt_16_2_extra': _regular_gpt(16, 2, max_extra_levels=2),
+      'regular_gpt_32_2_extra': _regular_gpt(32, 2, max_extra_levels=1),
     },
     lengths=(64, 256, 512, 2048, 8192),
     num_sequences=500,
