@@ -33,6 +33,9 @@ _DATA_DIR = flags.DEFINE_string(
 _OUTPUT_DIR = flags.DEFINE_string(
   'output_dir', '', 'Folder for the results; by default the workdir.'
 )
+flag_lib.define_experiment(
+  ('max_levels',), optional=True, kind=config.LanguageExperiment
+)
 flag_lib.define_processes()
 
 
@@ -48,6 +51,7 @@ def main() -> None:
     _BATCH_TOKENS.value,
     _DATA_DIR.value,
     _OUTPUT_DIR.value,
+    **flag_lib.experiment_values(('max_levels',), config.LanguageExperiment),
   )
 
 

@@ -16,7 +16,7 @@ _CHOICES = {
 }
 
 # As many as strings of 2^64 symbols need.
-_MAX_LEVELS = 64
+MAX_LEVELS = 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,6 +117,9 @@ class RegularGPTConfig(TransformerConfig):
       the pads again.
     min_levels: Levels that even the shortest strings go through. The paper has
       none but L(T); a model trained at one length alone knows no other depth.
+    max_levels: Levels that even the longest strings go through; of such, the
+      last 1 + K (C^max_levels - 1) symbols alone are read. The paper has none
+      but L(T).
     node_outputs: Numbers that training reads off every node of the tree, see
       `nodes`; 0 for none, as in the paper.
   """
@@ -125,6 +128,7 @@ class RegularGPTConfig(TransformerConfig):
   thickness: int = 1
   pad: str = 'learned'
   min_levels: int = 1
+  max_levels: int = MAX_LEVELS
   node_outputs: int = 0
 
   @property
@@ -137,9 +141,10 @@ class RegularGPTConfig(TransformerConfig):
     self._check_at_least('chunk_size', 2)
     self._check_at_least('thickness', 1)
     self._check_at_least('min_levels', 1)
-    if self.min_levels > _MAX_LEVELS:
+    self._check_at_least('max_levels', self.min_levels)
+    if self.max_levels > MAX_LEVELS:
       raise ValueError(
-        f'min_levels must be at most {_MAX_LEVELS}, got {self.min_levels}.'
+        f'max_levels must be at most {MAX_LEVELS}, got {self.max_levels}.'
       )
 
 

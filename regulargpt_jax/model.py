@@ -168,7 +168,11 @@ class RegularGPT(transformer.Transformer):
 
   def last_logits(self, tokens_BxT):
     """Returns the logits at the last position, float32 [B, output_size]."""
-    return self(tokens_BxT, path='reduce')
+    c = self.config
+    # What is before is out of reach of the K windows of each level.
+    reach = 1 + c.thickness * (c.chunk_size**c.max_levels - 1)
+    read = min(tokens_BxT.shape[1], reach)
+    return self(tokens_BxT[:, -read:], path='reduce')
 
   def prefill(self, tokens_BxT, max_length: int):
     """See `decoding.prefill`."""
@@ -179,15 +183,16 @@ class RegularGPT(transformer.Transformer):
     return decoding.decode(self, tokens_B, cache, max_length)
 
   def depth(self, length):
-    """L(T), or more if the configuration says so."""
+    """L(T), or more or fewer if the configuration says so."""
     c = self.config
-    return max(depth_lib.depth(length, c.chunk_size), c.min_levels)
+    needed = depth_lib.depth(length, c.chunk_size)
+    return min(max(needed, c.min_levels), c.max_levels)
 
   def num_levels(self, length_B, max_length):
     """As `depth`, of traced lengths up to a static one."""
     c = self.config
     num_levels_B = depth_lib.traced_depth(length_B, c.chunk_size, max_length)
-    return jnp.maximum(num_levels_B, c.min_levels)
+    return jnp.clip(num_levels_B, c.min_levels, c.max_levels)
 
   def tabulate(
     self, num_symbols: int, max_rows: int | None = None

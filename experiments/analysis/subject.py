@@ -88,7 +88,15 @@ def make(
     task: Its task.
     model: A RegularGPT that reads its input alone.
     params: Its parameters, [R, ...], of which the first run's count.
+
+  Raises:
+    ValueError: If it reads the end of a long string only.
   """
+  if model.config.max_levels < regular_gpt_config.MAX_LEVELS:
+    raise ValueError(
+      f'A model of max_levels {model.config.max_levels} reads the end of a long'
+      ' string only; this needs one that reads it all.'
+    )
   machine = None
   if isinstance(task, regular_task.RegularTask):
     machine = task.machine

@@ -19,12 +19,16 @@ LENGTHS = (512, 1024, 2048, 4096, 8192)
 NUM_SEQUENCES = 1000
 BATCH_TOKENS = 2**16
 
-# Fields that one architecture has: of its model, and of its training.
+# Fields that one architecture has: which its model takes as they are, and
+# others.
 _FIELDS_OF = {
   'regular_gpt_lm': ('chunk_size', 'thickness'),
   'gpt_lm': ('num_layers', 'position_bias'),
 }
-_TRAINING_FIELDS_OF = {'regular_gpt_lm': ('max_extra_levels',), 'gpt_lm': ()}
+_OTHER_FIELDS_OF = {
+  'regular_gpt_lm': ('max_extra_levels', 'max_levels'),
+  'gpt_lm': (),
+}
 
 
 _default = functools.partial(
@@ -88,6 +92,15 @@ class LanguageExperiment(experiment_lib.BaseExperiment):
     ' contexts, are then read as well. 0 as in the paper.',
     minimum=0,
     maximum=16,
+  )
+  max_levels: int = options.option(
+    0,
+    'Levels that RegularGPT goes through at most, no fewer than training'
+    ' strings need: with L of them it reads the last 1 + K (C^L - 1) tokens. 0'
+    ' for as many as the context needs, as in the paper.',
+    minimum=0,
+    maximum=regular_gpt_config.MAX_LEVELS,
+    may_change=True,
   )
   remat: bool = options.option(
     False,
@@ -154,7 +167,7 @@ def check_fields(architecture: str, given: Iterable[str]) -> None:
   """
   given = set(given)
   for other, names in _FIELDS_OF.items():
-    names += _TRAINING_FIELDS_OF[other]
+    names += _OTHER_FIELDS_OF[other]
     for name in names if other != architecture else ():
       if name in given:
         raise ValueError(f'--{name} is for --architecture={other}.')
@@ -175,9 +188,15 @@ def make_model(
   }
   if experiment.architecture == 'regular_gpt_lm':
     # In training all positions are at this depth, those of few tokens too.
-    fields['min_levels'] = depth.depth(
-      experiment.sequence_length, experiment.chunk_size
-    )
+    needed = depth.depth(experiment.sequence_length, experiment.chunk_size)
+    fields['min_levels'] = needed
+    if experiment.max_levels:
+      if experiment.max_levels < needed:
+        raise ValueError(
+          f'max_levels must be 0, or at least the {needed} levels that a'
+          f' training string needs, got {experiment.max_levels}.'
+        )
+      fields['max_levels'] = experiment.max_levels
   return language_models.BUILDERS[experiment.architecture](
     experiment.vocab_size,
     embedding_dim=experiment.embedding_dim,

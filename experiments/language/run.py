@@ -207,6 +207,7 @@ def evaluate(
   batch_tokens: int = config_lib.BATCH_TOKENS,
   data_dir: str = '',
   output_dir: str = '',
+  max_levels: int | None = None,
 ) -> dict:
   """Measures and reports perplexity against length on the test split.
 
@@ -217,6 +218,7 @@ def evaluate(
     batch_tokens: Tokens that the model reads at once.
     data_dir: A text with the same tokenizer, if not that of the training.
     output_dir: Where to write; by default the workdir.
+    max_levels: In place of the experiment's.
 
   Returns:
     What was written as JSON.
@@ -227,12 +229,16 @@ def evaluate(
     OSError: If there is no checkpoint or no text.
   """
   told = (workdir, lengths, num_sequences, batch_tokens, data_dir, output_dir)
-  devices.check_alike(repr(told))
+  devices.check_alike(repr((*told, max_levels)))
   folder = output_dir or workdir
 
   def check():  # What is impossible fails now, or never.
     evaluation.check_numbers(lengths, num_sequences, batch_tokens)
     experiment = load_experiment(workdir)
+    if max_levels is not None:
+      config_lib.check_fields(experiment.architecture, ['max_levels'])
+      experiment = dataclasses.replace(experiment, max_levels=max_levels)
+      config_lib.make_model(experiment)
     if data_dir:
       elsewhere = dataclasses.replace(experiment, data_dir=data_dir)
       text = load_text(elsewhere)

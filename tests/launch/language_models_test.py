@@ -117,6 +117,24 @@ def test_what_an_evaluation_leaves(trained, evaluated):
   assert (trained / 'perplexity.png').read_bytes().startswith(b'\x89PNG')
 
 
+def test_with_as_many_levels_as_in_training_more_context_changes_nothing(
+  trained, tmp_path
+):
+  """Two levels of chunks of 4 read 16 tokens."""
+  status, _, stderr = commands.run(
+    'evaluate_lm',
+    f'--workdir={trained}',
+    '--lengths=16,17,40',
+    '--num_sequences=30',
+    '--max_levels=2',
+    f'--output_dir={tmp_path}',
+  )
+  assert status == 0, stderr
+  perplexities = _result(tmp_path)['perplexity'].values()
+  found = [x['perplexity'] for x in perplexities]
+  assert found == pytest.approx([found[0]] * 3, rel=1e-5)
+
+
 def test_two_processes_of_two_devices_equal_one(
   data_dir, trained, tmp_path, monkeypatch
 ):
@@ -260,6 +278,7 @@ def test_another_kind_of_workdir_is_said(trained, tmp_path):
     ('train_lm', ('--data_dir=none',), 'none holds no prepared text'),
     ('train_lm', ('--num_layers=2',), '--num_layers is for --architecture=gpt'),
     ('train_lm', ('--sequence_length=90000',), 'need more than the'),
+    ('train_lm', ('--max_levels=1',), 'at least the 2 levels that a training'),
     ('evaluate_lm', ('--lengths=a',), '--lengths must be whole numbers'),
     ('sample', (), 'holds no experiment'),
   ],

@@ -171,6 +171,28 @@ def test_least_levels_are_extra_levels_of_short_strings(path):
   _assert_close(actual * present, np.asarray(expected) * present)
 
 
+@pytest.mark.parametrize('thickness', [1, 2])
+def test_of_a_longer_string_than_its_levels_reach_the_end_is_read(thickness):
+  """On every path, and by the method that drops the start itself."""
+  capped, params = _model('benchmark', 2, thickness, 3, max_levels=2)
+  tokens = _tokens([1, 3, 4, 5, 8, 9, 12], 12, 3)
+  expected = _apply(capped, params, tokens, 'reference')[:, -1]
+  last = jax.jit(lambda p: capped.apply(p, tokens, method='last_logits'))
+  for found in (
+    _apply(capped, params, tokens),
+    _apply(capped, params, tokens, 'scan')[:, -1],
+    np.asarray(last(params)),
+  ):
+    _assert_close(found, expected)
+  reach = {1: 4, 2: 7}[thickness]
+  _assert_close(_apply(capped, params, tokens[:, -reach:]), expected)
+  shorter = _apply(capped, params, tokens[:, 1 - reach :])
+  assert np.abs(shorter - expected).max() > 1e-3
+  if thickness == 1:
+    free, _ = _model('benchmark', 2, 1, 3)
+    _assert_close(_apply(free, params, tokens[:, -reach:]), expected)
+
+
 @pytest.mark.parametrize('preset', ['benchmark', 'language'])
 @pytest.mark.parametrize('thickness', [1, 2])
 def test_causal_and_the_last_output_sees_every_token(preset, thickness):

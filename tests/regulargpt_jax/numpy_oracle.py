@@ -117,7 +117,8 @@ def regular_gpt(params, config, tokens, extra_levels=0):
   while c.chunk_size**num_levels < length:
     num_levels += 1
   h = _embed(p, c, np.array(tokens))
-  for level in range(max(num_levels, c.min_levels) + extra_levels):
+  num_levels = min(max(num_levels, c.min_levels), c.max_levels)
+  for level in range(num_levels + extra_levels):
     for k in range(c.thickness):
       block = p[f'block_{k}']
       new = []

@@ -61,7 +61,7 @@ def _prefixes(tokens_BxT):
 
 
 # The model, and the longest string. Every one but GPT's goes up a level, or
-# more, as the string grows: at C^l + 1 symbols.
+# more, as the string grows: at C^l + 1 symbols. (The last stops at two.)
 _CASES = [
   (_regular_gpt('language', 2, 2), 12),
   (_regular_gpt('language', 2, 2, min_levels=3), 12),
@@ -71,11 +71,13 @@ _CASES = [
   (_regular_gpt('benchmark', 17, 1), 20),
   (_gpt('t5'), 8),
   (_gpt('kerple_log'), 8),
+  (_regular_gpt('language', 2, 2, max_levels=2), 12),
 ]
 
 
 # Prompts of one length or the other, of every kind of model; the rest is slow.
 _QUICK = [(1, True), (3, False), (4, True), (7, True)]
+_QUICK.append((8, False))
 
 
 @pytest.mark.parametrize(
