@@ -136,6 +136,11 @@ class RegularGPTConfig(TransformerConfig):
     """K: levels share their blocks."""
     return self.thickness
 
+  @property
+  def reach(self) -> int:
+    """Of how many symbols the last output knows, at most."""
+    return 1 + self.thickness * (self.chunk_size**self.max_levels - 1)
+
   def __post_init__(self):
     super().__post_init__()
     self._check_at_least('chunk_size', 2)

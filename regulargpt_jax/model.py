@@ -161,17 +161,12 @@ class RegularGPT(transformer.Transformer):
 
     `num_repeats` more levels have the dilation of the longest string's last.
     """
-    length = tokens_BxT.shape[1]
-    num_levels_B = self.num_levels((tokens_BxT >= 0).sum(-1), length)
-    levels = num_levels_B + num_repeats, self.depth(length) + num_repeats
+    levels = self._levels(tokens_BxT, num_repeats, None)
     return self.all_positions(tokens_BxT, *levels, num_repeats=num_repeats)[0]
 
   def last_logits(self, tokens_BxT):
     """Returns the logits at the last position, float32 [B, output_size]."""
-    c = self.config
-    # What is before is out of reach of the K windows of each level.
-    reach = 1 + c.thickness * (c.chunk_size**c.max_levels - 1)
-    read = min(tokens_BxT.shape[1], reach)
+    read = min(tokens_BxT.shape[1], self.config.reach)
     return self(tokens_BxT[:, -read:], path='reduce')
 
   def prefill(self, tokens_BxT, max_length: int):
@@ -185,14 +180,14 @@ class RegularGPT(transformer.Transformer):
   def depth(self, length):
     """L(T), or more or fewer if the configuration says so."""
     c = self.config
-    needed = depth_lib.depth(length, c.chunk_size)
-    return min(max(needed, c.min_levels), c.max_levels)
+    needed = max(depth_lib.depth(length, c.chunk_size), c.min_levels)
+    return min(needed, c.max_levels)
 
   def num_levels(self, length_B, max_length):
     """As `depth`, of traced lengths up to a static one."""
     c = self.config
-    num_levels_B = depth_lib.traced_depth(length_B, c.chunk_size, max_length)
-    return jnp.clip(num_levels_B, c.min_levels, c.max_levels)
+    needed_B = depth_lib.traced_depth(length_B, c.chunk_size, max_length)
+    return jnp.clip(needed_B, c.min_levels, c.max_levels)
 
   def tabulate(
     self, num_symbols: int, max_rows: int | None = None

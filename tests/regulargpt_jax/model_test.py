@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from regulargpt_jax import config as config_lib
-from regulargpt_jax import depth
 from regulargpt_jax import model as model_lib
 from tests import slow
-from tests.regulargpt_jax import numpy_oracle, parameters
+from tests.regulargpt_jax import numpy_oracle, tiny
 
 # Preset, chunk size, thickness, longest string, symbols, extra levels.
 _SHAPES = [
@@ -25,47 +24,6 @@ _SHAPES = [
 ]
 
 
-@functools.cache
-def _model(preset, chunk_size, thickness, vocab_size, **overrides):
-  """A tiny model whose every parameter matters, biases and norms too."""
-  config = config_lib.make_config(
-    preset,
-    vocab_size,
-    vocab_size,
-    chunk_size=chunk_size,
-    thickness=thickness,
-    embedding_dim=8,
-    num_heads=2,
-    **overrides,
-  )
-  model = model_lib.RegularGPT(config)
-  return model, parameters.random(model, np.zeros((1, 1), np.int32))
-
-
-def _tokens(lengths, width, vocab_size, seed=0):
-  """One random string of each length, right-aligned."""
-  symbols = np.random.default_rng(seed).integers(
-    vocab_size, size=(len(lengths), width)
-  )
-  places = np.arange(width, 0, -1)
-  return np.where(places <= np.array(lengths)[:, None], symbols, -1)
-
-
-# What is compared is compared by NumPy: each operation of JAX is a program.
-@functools.partial(jax.jit, static_argnums=(0, 3, 4))
-def _apply_jax(model, params, tokens, path, extra_levels):
-  return model.apply(params, tokens, path, extra_levels)
-
-
-def _apply(model, params, tokens, path='reduce', extra_levels=0):
-  return np.asarray(_apply_jax(model, params, tokens, path, extra_levels))
-
-
-def _last_logits(model, params, tokens, path, extra_levels=0):
-  logits = _apply(model, params, tokens, path, extra_levels)
-  return logits if path == 'reduce' else logits[:, -1]
-
-
 def _all_logits_and_gradient(model, params, tokens, path, extra_levels):
   def f(params):
     logits = model.apply(params, tokens, path, extra_levels)
@@ -74,15 +32,6 @@ def _all_logits_and_gradient(model, params, tokens, path, extra_levels):
 
   (_, logits), gradient = jax.jit(jax.value_and_grad(f, has_aux=True))(params)
   return jax.device_get((logits, gradient))
-
-
-def _assert_close(actual, expected, tolerance=1e-5):
-  """Trees agree within the tolerance of their largest entry, or of 1."""
-  actual, expected = jax.device_get((actual, expected))
-  largest = max(np.abs(x).max() for x in jax.tree.leaves(expected))
-  chex.assert_trees_all_close(
-    actual, expected, rtol=0, atol=tolerance * max(1.0, largest)
-  )
 
 
 @pytest.mark.parametrize(
@@ -94,19 +43,19 @@ def test_paths_agree_padded_or_not(
   preset, chunk_size, thickness, longest, vocab_size, extra
 ):
   """With each other, and with NumPy on bare strings."""
-  model, params = _model(preset, chunk_size, thickness, vocab_size)
+  model, params = tiny.model(preset, chunk_size, thickness, vocab_size)
   lengths = range(1, longest + 1)
-  tokens = _tokens(lengths, longest + 3, vocab_size)
+  tokens = tiny.tokens(lengths, longest + 3, vocab_size)
   logits, gradients = {}, {}
   for path in model_lib.PATHS:
     logits[path], gradients[path] = _all_logits_and_gradient(
       model, params, tokens, path, extra
     )
   present = (tokens >= 0)[..., None]
-  _assert_close(logits['scan'] * present, logits['reference'] * present)
-  _assert_close(logits['reduce'], logits['reference'][:, -1])
+  tiny.assert_close(logits['scan'] * present, logits['reference'] * present)
+  tiny.assert_close(logits['reduce'], logits['reference'][:, -1])
   for path in ('scan', 'reduce'):
-    _assert_close(gradients[path], gradients['reference'])
+    tiny.assert_close(gradients[path], gradients['reference'])
   # Every parameter has a part in it, or the comparison shows nothing.
   for leaf in jax.tree.leaves(gradients['reference']):
     assert np.abs(leaf).max() > 0
@@ -117,7 +66,7 @@ def test_paths_agree_padded_or_not(
 
   for length in {1, 2, chunk_size, chunk_size + 1, longest}:
     actual = logits['reference'][length - 1, -length:]
-    _assert_close(actual, by_numpy(params, length))
+    tiny.assert_close(actual, by_numpy(params, length))
   measured, by_gradient = numpy_oracle.slopes(
     lambda p: sum(np.sin(by_numpy(p, length)[-1]).sum() for length in lengths),
     params,
@@ -126,112 +75,45 @@ def test_paths_agree_padded_or_not(
   np.testing.assert_allclose(by_gradient, measured, rtol=1e-4)
 
 
-def test_depth_is_each_strings_own():
-  """A bare string goes through L(T) levels, and so does a padded one."""
-  model, params = _model('benchmark', 2, 1, 2)
-  apply = functools.partial(_apply, model)
-  lengths = [1, 3, 9]
-  tokens = _tokens(lengths, 9, 2)
-  own = apply(params, tokens, 'reduce', 0)
-  deepest = depth.depth(9, 2)
-  for i, length in enumerate(lengths):
-    missing = deepest - depth.depth(length, 2)
-    by_hand = apply(params, tokens[i : i + 1, -length:], 'reduce', 0)
-    _assert_close(own[i], by_hand[0])
-    if missing:
-      deeper = apply(params, tokens[i : i + 1], 'reduce', missing)
-      assert np.abs(deeper[0] - own[i]).max() > 1e-4
-
-
-@pytest.mark.parametrize('path', model_lib.PATHS)
-def test_extra_levels_may_be_traced(path):
-  model, params = _model('benchmark', 2, 1, 3)
-  tokens = _tokens([3, 6, 7], 7, 3)
-  traced = jax.jit(
-    lambda extra: model.apply(params, tokens, path, extra, max_extra_levels=2)
-  )
-  for extra in (0, 2):
-    expected = _apply(model, params, tokens, path, extra)
-    present = 1 if path == 'reduce' else (tokens >= 0)[..., None]
-    actual = np.asarray(traced(np.int32(extra)))
-    _assert_close(actual * present, expected * present)
-
-
-@pytest.mark.parametrize('path', model_lib.PATHS)
-def test_least_levels_are_extra_levels_of_short_strings(path):
-  model, params = _model('language', 2, 1, 3)
-  deep, _ = _model('language', 2, 1, 3, min_levels=3)
-  tokens = _tokens([1, 3, 6, 9], 9, 3)
-  extra = np.array([2, 1, 0, 0])
-  expected = jax.jit(
-    lambda extra: model.apply(params, tokens, path, extra, max_extra_levels=2)
-  )(extra)
-  present = 1 if path == 'reduce' else (tokens >= 0)[..., None]
-  actual = _apply(deep, params, tokens, path)
-  _assert_close(actual * present, np.asarray(expected) * present)
-
-
-@pytest.mark.parametrize('thickness', [1, 2])
-def test_of_a_longer_string_than_its_levels_reach_the_end_is_read(thickness):
-  """On every path, and by the method that drops the start itself."""
-  capped, params = _model('benchmark', 2, thickness, 3, max_levels=2)
-  tokens = _tokens([1, 3, 4, 5, 8, 9, 12], 12, 3)
-  expected = _apply(capped, params, tokens, 'reference')[:, -1]
-  last = jax.jit(lambda p: capped.apply(p, tokens, method='last_logits'))
-  for found in (
-    _apply(capped, params, tokens),
-    _apply(capped, params, tokens, 'scan')[:, -1],
-    np.asarray(last(params)),
-  ):
-    _assert_close(found, expected)
-  reach = {1: 4, 2: 7}[thickness]
-  _assert_close(_apply(capped, params, tokens[:, -reach:]), expected)
-  shorter = _apply(capped, params, tokens[:, 1 - reach :])
-  assert np.abs(shorter - expected).max() > 1e-3
-  if thickness == 1:
-    free, _ = _model('benchmark', 2, 1, 3)
-    _assert_close(_apply(free, params, tokens[:, -reach:]), expected)
-
-
 @pytest.mark.parametrize('preset', ['benchmark', 'language'])
 @pytest.mark.parametrize('thickness', [1, 2])
 def test_causal_and_the_last_output_sees_every_token(preset, thickness):
   length = 11
-  model, params = _model(preset, 3, thickness, 4)
-  tokens = _tokens([length], length, 4)
+  model, params = tiny.model(preset, 3, thickness, 4)
+  tokens = tiny.tokens([length], length, 4)
   changed = np.repeat(tokens, length, axis=0)
   changed[np.arange(length), np.arange(length)] += 1
   changed %= 4  # Row i differs from the string at position i only.
   everything = np.concatenate([tokens, changed])
-  logits = _apply(model, params, everything, 'scan')
+  logits = tiny.apply(model, params, everything, 'scan')
   difference = np.abs(logits[1:] - logits[:1]).max(-1)
   for i in range(length):
     assert difference[i, :i].max(initial=0) == 0, 'a later token leaked'
     assert difference[i, i] > 0
-  last = _apply(model, params, everything, 'reduce')
+  last = tiny.apply(model, params, everything, 'reduce')
   assert np.abs(last[1:] - last[:1]).max(-1).min() > 1e-6
 
 
 def test_nothing_depends_on_how_far_it_was_padded():
-  model, params = _model('benchmark', 2, 1, 2)
-  tokens = _tokens([5, 6], 6, 2)
-  expected = _apply(model, params, tokens)
+  model, params = tiny.model('benchmark', 2, 1, 2)
+  tokens = tiny.tokens([5, 6], 6, 2)
+  expected = tiny.apply(model, params, tokens)
   for width in (7, 8, 33):
     wide = np.full((2, width), -1)
     wide[:, -6:] = tokens
-    _assert_close(_apply(model, params, wide), expected, 3e-6)
+    tiny.assert_close(tiny.apply(model, params, wide), expected, 3e-6)
 
 
 @pytest.mark.parametrize(
   ('thickness', 'min_lengths'), [(1, (2, 5)), (2, (5,))], ids=str
 )
 def test_knowing_the_shortest_length_changes_nothing(thickness, min_lengths):
-  model, params = _model('benchmark', 2, thickness, 2)
-  tokens = _tokens([5, 8, 9], 9, 2)
-  expected = _apply(model, params, tokens)
+  model, params = tiny.model('benchmark', 2, thickness, 2)
+  tokens = tiny.tokens([5, 8, 9], 9, 2)
+  expected = tiny.apply(model, params, tokens)
   for min_length in min_lengths:
     apply = functools.partial(model.apply, min_length=min_length)
-    _assert_close(jax.jit(apply)(params, tokens), expected, 3e-6)
+    tiny.assert_close(jax.jit(apply)(params, tokens), expected, 3e-6)
 
 
 @pytest.mark.parametrize(
@@ -239,8 +121,8 @@ def test_knowing_the_shortest_length_changes_nothing(thickness, min_lengths):
 )
 def test_tables_change_nothing(preset):
   """Few distinct chunks: shared tables, own tables and none agree."""
-  model, params = _model(preset, 2, 1, 2)
-  tokens = _tokens([1, 2, 5, 8, 15, 16], 16, 2)
+  model, params = tiny.model(preset, 2, 1, 2)
+  tokens = tiny.tokens([1, 2, 5, 8, 15, 16], 16, 2)
 
   @functools.partial(jax.jit, static_argnums=1)
   def loss(params, num_symbols):
@@ -257,13 +139,13 @@ def test_tables_change_nothing(preset):
   assert num_tables == [1, 4]
   (_, (expected, _)), expected_gradient = results[0]
   for (_, (logits, _)), gradient in results.values():
-    _assert_close(logits, expected)
-    _assert_close(gradient, expected_gradient)
+    tiny.assert_close(logits, expected)
+    tiny.assert_close(gradient, expected_gradient)
 
 
 def test_intermediates_of_reduce_are_those_of_scan():
-  model, params = _model('benchmark', 2, 2, 3)
-  tokens = _tokens([8], 8, 3)
+  model, params = tiny.model('benchmark', 2, 2, 3)
+  tokens = tiny.tokens([8], 8, 3)
   scan, tree = (
     jax.device_get(
       jax.jit(
@@ -287,12 +169,12 @@ def test_intermediates_of_reduce_are_those_of_scan():
         # The last block keeps one position in each chunk.
         stride = 2 ** (level + (k == 1))
         expected = all_positions[level, 0, stride - 1 :: stride]
-        _assert_close(kept[0], expected)
+        tiny.assert_close(kept[0], expected)
 
 
 def test_dropout_is_seeded_and_off_by_default():
-  model, params = _model('benchmark', 2, 1, 2, dropout_rate=0.5)
-  tokens = _tokens([9], 9, 2)
+  model, params = tiny.model('benchmark', 2, 1, 2, dropout_rate=0.5)
+  tokens = tiny.tokens([9], 9, 2)
   for path in ('scan', 'reduce'):
     apply = jax.jit(
       lambda seed, path=path: model.apply(
@@ -302,13 +184,13 @@ def test_dropout_is_seeded_and_off_by_default():
     chex.assert_trees_all_equal(apply(0), apply(0))
     assert np.abs(np.asarray(apply(0)) - apply(1)).max() > 0
   # Off without a key: the paths, which draw different masks, agree.
-  reduce = _apply(model, params, tokens, 'reduce')
-  _assert_close(reduce, _apply(model, params, tokens, 'scan')[:, -1])
+  reduce = tiny.apply(model, params, tokens, 'reduce')
+  tiny.assert_close(reduce, tiny.apply(model, params, tokens, 'scan')[:, -1])
 
 
 def test_dropout_is_on_embeddings_and_on_both_sublayers():
   """Where all of them are dropped, only the readout is left."""
-  model, params = _model('language', 2, 1, 3, dropout_rate=1 - 1e-7)
+  model, params = tiny.model('language', 2, 1, 3, dropout_rate=1 - 1e-7)
   last = numpy_oracle.as_float64(params)['params']
   expected = last['final_norm']['bias'] @ last['embedding'].T
 
@@ -321,25 +203,25 @@ def test_dropout_is_on_embeddings_and_on_both_sublayers():
     ]
 
   for actual in logits(params):
-    _assert_close(actual, np.broadcast_to(expected, actual.shape))
+    tiny.assert_close(actual, np.broadcast_to(expected, actual.shape))
 
 
 @pytest.mark.parametrize('path', model_lib.PATHS)
 def test_bfloat16_is_close_and_parameters_stay_float32(path):
-  exact, params = _model('benchmark', 2, 1, 2)
-  coarse, _ = _model('benchmark', 2, 1, 2, dtype=jnp.bfloat16)
-  tokens = _tokens([3], 3, 2)
+  exact, params = tiny.model('benchmark', 2, 1, 2)
+  coarse, _ = tiny.model('benchmark', 2, 1, 2, dtype=jnp.bfloat16)
+  tokens = tiny.tokens([3], 3, 2)
   own = jax.eval_shape(coarse.init, jax.random.key(0), tokens)
   assert {x.dtype for x in jax.tree.leaves(own)} == {jnp.dtype('float32')}
-  actual = _last_logits(coarse, params, tokens, path)
+  actual = tiny.last_logits(coarse, params, tokens, path)
   assert actual.dtype == jnp.float32
-  _assert_close(actual, _last_logits(exact, params, tokens, path), 0.1)
+  tiny.assert_close(actual, tiny.last_logits(exact, params, tokens, path), 0.1)
 
 
 def test_remat_changes_nothing():
-  plain, params = _model('benchmark', 2, 1, 2)
-  remat, _ = _model('benchmark', 2, 1, 2, remat=True)
-  tokens = _tokens([9, 5], 9, 2)
+  plain, params = tiny.model('benchmark', 2, 1, 2)
+  remat, _ = tiny.model('benchmark', 2, 1, 2, remat=True)
+  tokens = tiny.tokens([9, 5], 9, 2)
   chex.assert_trees_all_close(
     _all_logits_and_gradient(plain, params, tokens, 'scan', 1),
     _all_logits_and_gradient(remat, params, tokens, 'scan', 1),
@@ -350,14 +232,14 @@ def test_remat_changes_nothing():
 def test_unknown_preset_and_path_list_the_known_ones():
   with pytest.raises(ValueError, match='benchmark, language'):
     config_lib.make_config('other', 2, 2)
-  model, params = _model('benchmark', 2, 1, 2)
+  model, params = tiny.model('benchmark', 2, 1, 2)
   with pytest.raises(ValueError, match='reference, scan, reduce'):
     model.apply(params, jnp.zeros((1, 2), jnp.int32), 'other')
 
 
 def test_scan_never_holds_a_square_matrix():
   """No intermediate of the gradient grows with the square of the length."""
-  model, params = _model('benchmark', 2, 1, 2)
+  model, params = tiny.model('benchmark', 2, 1, 2)
   length = 512
 
   def loss(params, tokens):
@@ -391,17 +273,17 @@ def _inner_jaxprs(jaxpr):
 @pytest.mark.parametrize('dtype', [np.uint8, np.int8, np.int64])
 def test_any_type_of_token_gives_the_same(dtype):
   """Numbers of short strings need more room than a token."""
-  model, params = _model('benchmark', 2, 1, 2)
-  tokens = _tokens([32] * 32, 32, 2)
-  expected = _apply(model, params, tokens)
+  model, params = tiny.model('benchmark', 2, 1, 2)
+  tokens = tiny.tokens([32] * 32, 32, 2)
+  expected = tiny.apply(model, params, tokens)
   chex.assert_trees_all_equal(
-    _apply(model, params, tokens.astype(dtype)), expected
+    tiny.apply(model, params, tokens.astype(dtype)), expected
   )
 
 
 @pytest.mark.parametrize('shape', [(0, 3), (2, 0), (3,)])
 def test_shapes_without_symbols_are_refused(shape):
-  model, params = _model('benchmark', 2, 1, 2)
+  model, params = tiny.model('benchmark', 2, 1, 2)
   with pytest.raises(ValueError, match='shape'):
     model.apply(params, jnp.zeros(shape, jnp.int32))
 
@@ -409,12 +291,12 @@ def test_shapes_without_symbols_are_refused(shape):
 @pytest.mark.parametrize('path', model_lib.PATHS)
 def test_a_position_bias_of_exactly_zero_hides_nothing(path):
   """A fault of the public code: its mask took a bias of 0 for hidden."""
-  model, params = _model('benchmark', 2, 1, 4)
+  model, params = tiny.model('benchmark', 2, 1, 4)
   block = params['params']['block_0']
   zero = block | {'position_bias': np.zeros_like(block['position_bias'])}
   params = {'params': params['params'] | {'block_0': zero}}
-  tokens = np.repeat(_tokens([6], 6, 4), 7, axis=0)
+  tokens = np.repeat(tiny.tokens([6], 6, 4), 7, axis=0)
   tokens[np.arange(1, 7), np.arange(6)] += 1  # Row i + 1 differs at place i.
   tokens %= 4
-  logits = _last_logits(model, params, tokens, path)
+  logits = tiny.last_logits(model, params, tokens, path)
   assert np.abs(logits[1:] - logits[0]).max(-1).min() > 1e-6
