@@ -22,8 +22,10 @@ _NUM_CHUNKS, _NUM_LEVELS = 128, 2
 _MAX_ROWS, _NUM_SYMBOLS = 2**10, 2**20
 # How far inputs are moved, relative to the deviation among states.
 _SIZE = 0.1
-# States that are all alike have a deviation of 0.
+# States that are all alike have a deviation of 0, and so may one coordinate: it
+# counts as one of at least this share of the mean variance.
 _LEAST_SQUARE = 1e-6
+_LEAST_SHARE = 0.03
 # Of chunks, this share has pads in front.
 _PADDED = 0.15
 # The worst chunk is what breaks a proof: mean of so high a power.
@@ -39,10 +41,11 @@ def penalty(
   """Returns the squared gain of a level, about the largest among chunks.
 
   The mean square by which outputs move, over that by which all inputs do, each
-  relative to the variance of its kind among chunks. (The mean square would do
-  for inputs, but outputs' could be enlarged by a bias; and it has to have a
-  gradient, or all outputs would be made small.) Chunks are of states of short
-  strings, and of what the level makes of those.
+  coordinate relative to its own variance among chunks. (The mean square would
+  do for inputs, but outputs' could be enlarged by a bias; it has to have a
+  gradient, or all outputs would be made small; and of the mean variance, one
+  coordinate could be made most.) Chunks are of states of short strings, and of
+  what the level makes of those.
 
   Args:
     module: Of thickness 1.
@@ -66,7 +69,8 @@ def penalty(
     return out[:, 0]
 
   def variance(x_NxD):
-    return jnp.mean(jnp.var(x_NxD, axis=0)) + _LEAST_SQUARE
+    var_D = jnp.var(x_NxD, axis=0)
+    return var_D + _LEAST_SHARE * jnp.mean(var_D) + _LEAST_SQUARE
 
   total = 0.0
   for number in range(_NUM_LEVELS):
@@ -89,8 +93,8 @@ def penalty(
       maps = jnp.where(present[..., None], maps_NxQ[chosen], identity)
       maps_NxQ = chunk_table.composed(maps)
       middle = _means(out, maps_NxQ)
-    square = jnp.mean(jnp.square(level(moved, present) - middle), axis=-1)
-    gain = square / _SIZE**2 / variance(out)
+    square = jnp.square(level(moved, present) - middle) / variance(out)
+    gain = jnp.mean(square, axis=-1) / _SIZE**2
     # The root's derivative is infinite at 0.
     total += jnp.mean((gain + 1e-9) ** _POWER) ** (1 / _POWER)
     states_NxD = jax.lax.stop_gradient(out)

@@ -15,12 +15,12 @@ _CONFIG = config.make_config(
 )
 
 
-def _penalty(gpt, change=lambda block: block, transitions=None):
+def _penalty(gpt, change=lambda block: block, transitions=None, units=1.0):
   module = model.RegularGPT(gpt)
   params = module.init(jax.random.key(0), jnp.zeros((1, 1), int))
   # What is moved must have a size.
-  params['params']['embedding'] += 1.0
-  params['params']['pad'] += 1.0
+  for name in ('embedding', 'pad'):
+    params['params'][name] = (params['params'][name] + 1.0) * units
   block = change(params['params']['block_0'])
   params['params']['block_0'] = block
 
@@ -43,6 +43,26 @@ def test_a_level_that_hands_its_last_child_on_has_gain_1(chunk_size):
   penalty, _ = _penalty(gpt, _passing)
   # A root mean square over chunks, of means over D = 8 squares: 1 + 2 / 8.
   np.testing.assert_allclose(penalty, (1 + 2 / 8) ** 0.5, rtol=0.1)
+
+
+def test_units_of_a_coordinate_do_not_count():
+  """Coordinate 1, which is added to coordinate 0, in units half as large."""
+
+  def penalty(size):
+    def mixing(block):
+      block = _passing(block)
+      into = jnp.zeros_like(block['ffn_in']['kernel'])
+      into = into.at[1, 0].set(1.0).at[1, 1].set(-1.0)
+      out = jnp.zeros_like(block['ffn_out']['kernel'])
+      out = out.at[0, 0].set(1 / size).at[1, 0].set(-1 / size)
+      block['ffn_in'] = {**block['ffn_in'], 'kernel': into}
+      block['ffn_out'] = {**block['ffn_out'], 'kernel': out}
+      return block
+
+    units = jnp.ones(8).at[1].set(size)
+    return _penalty(_CONFIG, mixing, units=units)[0]
+
+  np.testing.assert_allclose(penalty(0.5), penalty(1.0), rtol=0.1)
 
 
 def test_a_constant_level_has_gain_0():
