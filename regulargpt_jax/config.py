@@ -146,11 +146,12 @@ class RegularGPTConfig(TransformerConfig):
     self._check_at_least('chunk_size', 2)
     self._check_at_least('thickness', 1)
     self._check_at_least('min_levels', 1)
+    for name in ('min_levels', 'max_levels'):
+      if getattr(self, name) > MAX_LEVELS:
+        raise ValueError(
+          f'{name} must be at most {MAX_LEVELS}, got {getattr(self, name)}.'
+        )
     self._check_at_least('max_levels', self.min_levels)
-    if self.max_levels > MAX_LEVELS:
-      raise ValueError(
-        f'max_levels must be at most {MAX_LEVELS}, got {self.max_levels}.'
-      )
 
 
 @dataclasses.dataclass(frozen=True)

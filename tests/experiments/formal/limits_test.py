@@ -51,6 +51,8 @@ def _params(**params):
     ({'range_test_batch_size': 2**31 - 1}, 'test strings of up to 9 symbols'),
     (_params(widening_factor=10**12), 'The parameters'),
     (_params(min_levels=10**9), 'min_levels must be at most 64'),
+    (_params(max_levels=10**9), 'max_levels must be at most 64'),
+    (_params(max_levels=0), 'max_levels must be at least 1'),
     (_params(norm=3), 'architecture_params: norm must be text, got 3'),
     (_params(output_size=3), "regular_gpt has no 'output_size'"),
     ({**_RNN, **_params(hidden_size=2**40)}, 'The parameters'),
