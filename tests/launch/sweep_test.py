@@ -78,6 +78,7 @@ def _assert_identical(result, expected):
   assert result.curves == expected.curves
 
 
+@pytest.mark.slow  # Two processes equal one in the quick tests.
 def test_eight_devices_equal_one(one_device, tmp_path, monkeypatch):
   monkeypatch.setenv('XLA_FLAGS', commands.with_devices(8))
   status, _, stderr = commands.run('sweep', *_CELL, f'--workdir={tmp_path}')

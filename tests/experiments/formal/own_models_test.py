@@ -48,7 +48,11 @@ _TINY = dataclasses.replace(
     ('Nnx', {'task': 'reverse_string'}),
     pytest.param('last', {}, marks=pytest.mark.slow),
     ('last', {'computation_steps_mult': 1}),
-    ('Linen', {'task': 'reverse_string', 'is_autoregressive': True}),
+    pytest.param(
+      'Linen',
+      {'task': 'reverse_string', 'is_autoregressive': True},
+      marks=pytest.mark.slow,
+    ),
   ],
 )
 def test_it_trains_and_is_found_again(architecture, fields, tmp_path):

@@ -127,7 +127,10 @@ def _check(architecture, name, is_autoregressive=False):
   np.testing.assert_allclose(padded * present, bare * present, atol=1e-5)
 
 
-_LIKE_OTHERS = ('d_1', 'd_2', 'd_3', 'd_4', 'tomita_3', 'tomita_4', 'tomita_7')
+_LIKE_OTHERS = (
+  *('d_1', 'd_2', 'd_3', 'd_4', 'tomita_1', 'tomita_2', 'tomita_4'),
+  *('tomita_7', 'aa', 'abab', 'compute_sqrt', 'binary_multiplication'),
+)
 
 
 @pytest.mark.parametrize(
