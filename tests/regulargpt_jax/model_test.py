@@ -36,8 +36,8 @@ def _all_logits_and_gradient(model, params, tokens, path, extra_levels):
 
 @pytest.mark.parametrize(
   ('preset', 'chunk_size', 'thickness', 'longest', 'vocab_size', 'extra'),
-  # What is left out is like two others.
-  slow.unless(lambda *shape: shape not in _SHAPES[1::2], _SHAPES),
+  # What is left out is like others.
+  slow.unless(lambda *shape: _SHAPES.index(shape) in (0, 2, 5), _SHAPES),
 )
 def test_paths_agree_padded_or_not(
   preset, chunk_size, thickness, longest, vocab_size, extra
