@@ -198,7 +198,8 @@ def check(
 
 def say_notes(files: Iterable[dict[str, Any]]) -> None:
   """Says what is odd about files, of which an experiment holds these."""
-  for path in dict.fromkeys(held['file'] for held in files):
+  paths = {os.path.realpath(held['file']): held['file'] for held in files}
+  for path in paths.values():
     for note in read(path).notes:
       progress.say(note)
 

@@ -100,7 +100,6 @@ class LanguageExperiment(experiment_lib.BaseExperiment):
     ' for as many as the context needs, as in the paper.',
     minimum=0,
     maximum=regular_gpt_config.MAX_LEVELS,
-    may_change=True,
   )
   remat: bool = options.option(
     False,

@@ -73,7 +73,15 @@ def trainable(
       f' target need more than the {num_tokens} tokens of the train split.'
     )
   experiment = on_text(experiment, text)
-  config_lib.make_model(experiment)
+  model = config_lib.make_model(experiment)
+  if experiment.max_extra_levels:
+    trained = model.config.min_levels + experiment.max_extra_levels
+    if model.config.max_levels < trained:
+      raise ValueError(
+        f'With max_extra_levels {experiment.max_extra_levels} training runs up'
+        f' to {trained} levels, more than max_levels'
+        f' ({experiment.max_levels}).'
+      )
   training.check_fits(experiment, training.make_mesh(experiment))
   return experiment
 
@@ -235,10 +243,15 @@ def evaluate(
   def check():  # What is impossible fails now, or never.
     evaluation.check_numbers(lengths, num_sequences, batch_tokens)
     experiment = load_experiment(workdir)
-    if max_levels is not None:
+    if max_levels not in (None, experiment.max_levels):
       config_lib.check_fields(experiment.architecture, ['max_levels'])
       experiment = dataclasses.replace(experiment, max_levels=max_levels)
       config_lib.make_model(experiment)
+      if os.path.realpath(folder) == os.path.realpath(workdir):
+        raise ValueError(
+          'Give an --output_dir: these results are not those of the experiment'
+          f' in {workdir}, whose own would be overwritten.'
+        )
     if data_dir:
       elsewhere = dataclasses.replace(experiment, data_dir=data_dir)
       text = load_text(elsewhere)

@@ -133,6 +133,8 @@ def test_with_as_many_levels_as_in_training_more_context_changes_nothing(
   perplexities = _result(tmp_path)['perplexity'].values()
   found = [x['perplexity'] for x in perplexities]
   assert found == pytest.approx([found[0]] * 3, rel=1e-5)
+  flags = (f'--workdir={trained}', '--lengths=16', '--max_levels=2')
+  assert 'Give an --output_dir' in _one_error('evaluate_lm', *flags)
 
 
 def test_two_processes_of_two_devices_equal_one(
@@ -279,6 +281,11 @@ def test_another_kind_of_workdir_is_said(trained, tmp_path):
     ('train_lm', ('--num_layers=2',), '--num_layers is for --architecture=gpt'),
     ('train_lm', ('--sequence_length=90000',), 'need more than the'),
     ('train_lm', ('--max_levels=1',), 'at least the 2 levels that a training'),
+    (
+      'train_lm',
+      ('--max_levels=3', '--max_extra_levels=2'),
+      'up to 4 levels, more than max_levels (3)',
+    ),
     ('evaluate_lm', ('--lengths=a',), '--lengths must be whole numbers'),
     ('sample', (), 'holds no experiment'),
   ],

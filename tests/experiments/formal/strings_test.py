@@ -391,7 +391,7 @@ def test_what_is_odd_is_said_once_and_not_by_reading_flags(
   path = tmp_path / 'odd.txt'
   path.write_text('01\tTRUE\n01\tFALSE\n\tTRUE\n1\tTRUE\n')
   held = strings.describe(str(path))
-  tests = strings.describe_tests([str(path)])
+  tests = strings.describe_tests([f'{tmp_path}/./odd.txt'])
   assert not capsys.readouterr().err
   experiment = dataclasses.replace(experiment, strings=held, test_strings=tests)
   strings.check(experiment, builders.make_task(experiment))

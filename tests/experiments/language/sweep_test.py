@@ -333,3 +333,15 @@ def test_models_of_unlike_texts_share_no_table(tmp_path):
   _save(tmp_path, 't5', 0, 20.0, fingerprint='another')
   with pytest.raises(ValueError, match='trained on other texts'):
     sweep_report.load('table3', str(tmp_path))
+
+
+def test_a_result_of_other_levels_is_of_another_experiment():
+  preset = presets.PRESETS['tiny_deep']
+  found, wanted = (
+    presets.experiment(preset, name, 0)
+    for name in ('regular_gpt_4_2', 'regular_gpt_4_2_levels_3')
+  )
+  (difference,) = sweep_report.differences(
+    {'experiment': dataclasses.asdict(found)}, wanted
+  )
+  assert difference.startswith('max_levels 0')
