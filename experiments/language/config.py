@@ -209,5 +209,7 @@ def make_model(
 def title(experiment: LanguageExperiment) -> str:
   """Returns what a model is called in reports."""
   if experiment.architecture == 'regular_gpt_lm':
-    return f'RegularGPT {experiment.chunk_size}/{experiment.thickness}'
+    levels = experiment.max_levels
+    stops = f', at most {levels} levels' if levels else ''
+    return f'RegularGPT {experiment.chunk_size}/{experiment.thickness}{stops}'
   return f'GPT, {experiment.position_bias}, {experiment.num_layers} layers'

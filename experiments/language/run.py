@@ -143,9 +143,11 @@ def train_and_report(
   def write():
     title = config_lib.title(experiment)
     print(report.training_table(metrics.read(workdir), title))
+    length = experiment.sequence_length
     print(
       'its perplexity against length: python -m'
       f' {experiment.evaluated_by} --workdir={shlex.quote(workdir)}'
+      f' --lengths={length},{4 * length},{16 * length}'
     )
 
   devices.from_main(write)

@@ -47,7 +47,8 @@ def trained(data_dir, tmp_path_factory):
   step, loss, perplexity = losses.split()
   assert step == '40'
   assert float(perplexity) == pytest.approx(math.exp(float(loss)), abs=0.02)
-  assert following.endswith(f'launch.evaluate_lm --workdir={workdir}')
+  command = f'launch.evaluate_lm --workdir={workdir} --lengths=10,40,160'
+  assert following.endswith(command)
   return workdir
 
 
