@@ -53,8 +53,9 @@ def penalty(
     rng: For the chunks, and the moves.
     transitions_QxV: The next state by state and symbol of an automaton. With
       it, what is measured is not how far a moved chunk's output is from that
-      of the chunk, but from the mean output of all chunks that are the same
-      map of the automaton's states: the spread within clusters.
+      of the chunk, but from the mean of all outputs and inputs that are the
+      same map of the automaton's states: the spread within clusters that are
+      where they were a level before.
   """
   chunk_size = module.config.chunk_size
   tables = module.apply(
@@ -91,8 +92,13 @@ def penalty(
     if transitions_QxV is not None:
       identity = np.arange(len(transitions_QxV))
       maps = jnp.where(present[..., None], maps_NxQ[chosen], identity)
-      maps_NxQ = chunk_table.composed(maps)
-      middle = _means(out, maps_NxQ)
+      above_NxQ = chunk_table.composed(maps)
+      # Of outputs alone, levels could each shrink all distances.
+      middle = _means(
+        jnp.concatenate([out, states_NxD]),
+        jnp.concatenate([above_NxQ, maps_NxQ]),
+      )[: len(out)]
+      maps_NxQ = above_NxQ
     square = jnp.square(level(moved, present) - middle) / variance(out)
     gain = jnp.mean(square, axis=-1) / _SIZE**2
     # The root's derivative is infinite at 0.
@@ -112,7 +118,7 @@ def _maps(transitions_QxV, chunk_size: int, num_levels: int) -> jax.Array:
   return jnp.asarray(maps[1:])
 
 
-def _means(out_NxD, maps_NxQ) -> jax.Array:
-  """Returns for each chunk the mean output of those of the same map."""
-  is_same = (maps_NxQ[:, None] == maps_NxQ).all(-1).astype(out_NxD.dtype)
-  return is_same @ out_NxD / is_same.sum(-1, keepdims=True)
+def _means(states_NxD, maps_NxQ) -> jax.Array:
+  """Returns for each state the mean of those of the same map."""
+  is_same = (maps_NxQ[:, None] == maps_NxQ).all(-1).astype(states_NxD.dtype)
+  return is_same @ states_NxD / is_same.sum(-1, keepdims=True)
