@@ -87,6 +87,25 @@ def test_the_spread_of_what_means_the_same_counts():
   assert spread > 50 * gain
 
 
+def test_clusters_that_shrink_from_level_to_level_are_spread():
+  """What a chunk means is what its last child does: the last symbol."""
+
+  def halving(block):
+    block = _passing(block)
+    signs = jnp.concatenate([jnp.eye(8), -jnp.eye(8)], axis=1)
+    into = jnp.zeros_like(block['ffn_in']['kernel']).at[:, :16].set(signs)
+    out = jnp.zeros_like(block['ffn_out']['kernel']).at[:16].set(-signs.T / 2)
+    block['ffn_in'] = {**block['ffn_in'], 'kernel': into}
+    block['ffn_out'] = {**block['ffn_out'], 'kernel': out}
+    return block
+
+  last = np.array([[0, 1], [0, 1]])
+  kept, _ = _penalty(_CONFIG, _passing, last)
+  np.testing.assert_allclose(kept, (1 + 2 / 8) ** 0.5, rtol=0.1)
+  shrunk, _ = _penalty(_CONFIG, halving, last)
+  assert shrunk > 10 * kept
+
+
 @pytest.mark.parametrize('chunk_size', [2, 3])
 def test_a_table_s_maps_are_where_its_strings_lead(chunk_size):
   transitions = np.array([[1, 0], [2, 0], [2, 1]])
