@@ -151,7 +151,7 @@ def close(
   """
   w = level_map.weights(config, params)
   rng = np.random.default_rng(0)
-  num_labels, chunk_size = label_N.max() + 1, config.chunk_size
+  num_labels, chunk_size = int(label_N.max()) + 1, config.chunk_size
   samples = np.stack(
     [
       states_NxD[

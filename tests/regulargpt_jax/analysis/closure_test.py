@@ -1,6 +1,7 @@
 """A proof of a trained model, attacked; and none of what is wrong."""
 
 import functools
+import json
 
 from flax import traverse_util
 import jax
@@ -177,6 +178,17 @@ def test_a_random_model_is_not_proved():
   found = _close(params)
   assert isinstance(found, closure.Leak)
   assert found.needed > 1
+
+
+def test_clusters_that_nothing_comes_into_are_said():
+  """In numbers that JSON takes."""
+  states = np.concatenate([np.zeros((9, 8)), np.full((9, 8), 1e3)])
+  label = np.repeat([0, 1], 9)
+  found = closure.close(
+    _CONFIG, parity.params(), states, label, parity.SYMBOLS, 100
+  )
+  assert found.reason == 'Clusters do not compose.'
+  assert json.dumps(found[2:]) == '[2]'
 
 
 def test_weights_are_those_of_the_model():
