@@ -85,6 +85,19 @@ def _contents(workdir: str) -> list[str]:
   return [name for name in files.names(workdir) if not name.startswith('.')]
 
 
+def check_elsewhere(folder: str, workdir: str) -> None:
+  """Refuses to put results of another experiment into a workdir.
+
+  Raises:
+    ValueError: If the folder is the workdir.
+  """
+  if os.path.realpath(folder) == os.path.realpath(workdir):
+    raise ValueError(
+      'Give an --output_dir: these results are not those of the experiment in'
+      f' {workdir}, whose own would be overwritten.'
+    )
+
+
 def check(
   experiment: experiment_lib.BaseExperiment,
   workdir: str,

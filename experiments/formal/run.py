@@ -202,15 +202,8 @@ def evaluate(
   folder = output_dir or workdir
   if lengths and output_dir:
     raise ValueError('With lengths nothing is written: leave out output_dir.')
-  if (
-    not lengths
-    and experiment != trained
-    and os.path.realpath(folder) == os.path.realpath(workdir)
-  ):
-    raise ValueError(
-      'Give an --output_dir: these results are not those of the experiment in'
-      f' {workdir}, whose own would be overwritten.'
-    )
+  if not lengths and experiment != trained:
+    workdir_lib.check_elsewhere(folder, workdir)
   if len(held.runs) > 1:
     raise ValueError(
       f'{workdir} holds the runs of a sweep; launch.report shows them.'

@@ -249,11 +249,7 @@ def evaluate(
       config_lib.check_fields(experiment.architecture, ['max_levels'])
       experiment = dataclasses.replace(experiment, max_levels=max_levels)
       config_lib.make_model(experiment)
-      if os.path.realpath(folder) == os.path.realpath(workdir):
-        raise ValueError(
-          'Give an --output_dir: these results are not those of the experiment'
-          f' in {workdir}, whose own would be overwritten.'
-        )
+      workdir_lib.check_elsewhere(folder, workdir)
     if data_dir:
       elsewhere = dataclasses.replace(experiment, data_dir=data_dir)
       text = load_text(elsewhere)
