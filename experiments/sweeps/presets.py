@@ -140,6 +140,8 @@ _RECIPE_TASKS = {
     'batch_size': 128,
     'training_steps': 12_000,
     'range_test_batch_size': 128,
+    # Of a step that long, widths are worth their compilations.
+    'smallest_bucket': 8,
   },
 }
 
