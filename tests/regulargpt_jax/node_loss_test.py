@@ -80,14 +80,15 @@ def test_loss_is_that_of_each_substring(
 
   @jax.jit
   def apply(tokens):
+    nodes = module.apply(variables, tokens, extra_levels, method='nodes')
     return (
       module.apply(variables, tokens, extra_levels=extra_levels),
-      module.apply(variables, tokens, extra_levels, method='nodes'),
+      nodes,
+      node_loss.loss(*nodes[1:], tokens, _TRANSITIONS, chunk_size),
     )
 
-  expected, (logits, node_logits, num_levels) = apply(many)
+  expected, (logits, node_logits, _), loss = apply(many)
   assert any(x.ndim == 2 for x in node_logits) == is_tabulated
   np.testing.assert_allclose(logits, expected, atol=1e-6)
-  loss = node_loss.loss(node_logits, num_levels, many, _TRANSITIONS, chunk_size)
   expected = _slow_loss(module, variables, tokens, chunk_size, extra_levels)
   np.testing.assert_allclose(loss, expected, rtol=1e-5)

@@ -38,11 +38,12 @@ def test_what_does_not_is_the_mean_over_parts(made, monkeypatch):
   ((_, accuracy),) = long_strings.evaluate(_EXPERIMENT, *made, [9])
   one_run = jax.tree.map(lambda x: x[0], params)
   right, strings = [], set()
+  apply = jax.jit(model.apply)
   for part in range(3):  # Four strings of nine symbols each: 5 is no divisor.
     source = data.make_source(task, 4, [9])
     rng = jax.random.key(range_evaluation.TEST_SEED + part)
     tokens, target = source.batch(jax.random.fold_in(rng, 9), jnp.int32(9), 9)
-    logits = model.apply(one_run, tokens, target)
+    logits = apply(one_run, tokens, target)
     right += list(logits.argmax(-1) == target.argmax(-1))
     strings |= set(map(tuple, np.asarray(tokens).tolist()))
   np.testing.assert_allclose(accuracy, np.mean(right), rtol=1e-6)

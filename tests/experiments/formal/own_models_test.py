@@ -99,7 +99,7 @@ def test_three_ways_are_one_function():
     },
   }
   logits = {
-    name: model.apply(params[name], tokens, None)
+    name: jax.jit(model.apply)(params[name], tokens, None)
     for name, model in made.items()
   }
   assert logits['Linen'].shape == (2, 2)
@@ -107,7 +107,7 @@ def test_three_ways_are_one_function():
   np.testing.assert_allclose(logits['last'], logits['Linen'], atol=1e-6)
   # With a random number there is dropout, in each way of its own.
   for name, model in made.items():
-    again = model.apply(params[name], tokens, None, jax.random.key(1))
+    again = jax.jit(model.apply)(params[name], tokens, None, jax.random.key(1))
     assert jnp.abs(again - logits[name]).max() > 1e-3, name
 
 

@@ -1,5 +1,7 @@
 """Every bound is attacked, and a wrong one does not withstand."""
 
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -88,7 +90,7 @@ def _model(chunk_size, seed=0):
     'benchmark', 2, 2, embedding_dim=8, num_heads=2, chunk_size=chunk_size
   )
   module = model.RegularGPT(gpt)
-  params = module.init(jax.random.key(seed), np.zeros((1, 1), int))
+  params = jax.jit(module.init)(jax.random.key(seed), np.zeros((1, 1), int))
   return gpt, module, jax.tree.map(lambda x: 1.5 * x, params)
 
 
@@ -113,7 +115,9 @@ def _attack(chunk_size, scale):
   e = forms.symbols(children[0], rng, _POINTS)
   x = np.stack([forms.points(f, e, rng) for f in children], axis=2)
   x = x.astype(np.float32).reshape(-1, chunk_size, 8)
-  out, _ = module.apply(params, x, np.ones(x.shape[:2], bool), method='level')
+  out, _ = jax.jit(functools.partial(module.apply, method='level'))(
+    params, x, np.ones(x.shape[:2], bool)
+  )
   values = np.asarray(out[:, 0], np.float64).reshape(_POINTS, _NUM, 8)
   return forms.excess(level_map.level(children, weights), e, values)
 

@@ -156,13 +156,13 @@ def test_a_disturbed_model_that_is_wrong_is_not_proved(name):
   kernel = flat[path]
   tokens = parity.strings(64, 40)
   right = tokens.sum(-1) % 2
-  module = model.RegularGPT(_CONFIG)
+  answers = jax.jit(lambda p: model.RegularGPT(_CONFIG).apply(p, tokens))
   largest = np.unravel_index(np.abs(kernel).argmax(), kernel.shape)
   for factor in (-1.0, -3.0, -10.0, -30.0):
     flat[path] = kernel.copy()
     flat[path][largest] *= factor
     disturbed = {'params': traverse_util.unflatten_dict(flat)}
-    if (module.apply(disturbed, tokens).argmax(-1) != right).any():
+    if (answers(disturbed).argmax(-1) != right).any():
       break
   else:
     pytest.fail('It is right whatever this weight is.')
@@ -172,7 +172,7 @@ def test_a_disturbed_model_that_is_wrong_is_not_proved(name):
 
 
 def test_a_random_model_is_not_proved():
-  params = model.RegularGPT(_CONFIG).init(
+  params = jax.jit(model.RegularGPT(_CONFIG).init)(
     jax.random.key(0), np.zeros((1, 1), int)
   )
   found = _close(params)
