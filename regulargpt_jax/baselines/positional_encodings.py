@@ -17,6 +17,8 @@ from regulargpt_jax import position_biases
 
 # FIRE's hidden layer, and where c and L start, as in its authors' experiments.
 _FIRE_HIDDEN, _FIRE_SLOPE, _FIRE_THRESHOLD = 32, 0.1, 512.0
+# The positions that CoPE tells apart, as in its authors' experiments.
+_COPE_POSITIONS = 64
 # Of random positions at test, where nothing else is random.
 _TEST_KEY = 0
 
@@ -31,6 +33,7 @@ class PositionalEncodings(enum.StrEnum):
   ROTARY = 'ROTARY'
   KERPLE = 'KERPLE'
   FIRE = 'FIRE'
+  COPE = 'COPE'
 
   @classmethod
   def _missing_(cls, value):
@@ -160,6 +163,41 @@ def fire_bias(distance_BxQxK, position_BxQ, num_heads: int) -> jax.Array:
   bias = hk.Linear(2 * num_heads, name='fire_out')(hidden_BxQxKxF)
   before, after = jnp.split(jnp.moveaxis(bias, -1, 1), 2, axis=1)
   return jnp.where((distance_BxQxK < 0)[:, None], after, before)
+
+
+def cope_bias(q_BxQxHxd, logits_BxHxQxK, distance_BxQxK, visible) -> jax.Array:
+  """Returns what CoPE adds to the logits before they are scaled, [B, H, Q, K].
+
+  q_i.e[p_ij], where p_ij counts, from key j to query i, each key k as
+  sigmoid(logits_ik), up to 63; between whole numbers e is interpolated
+  (Golovneva et al., 2024, eq. 3 to 5; arXiv:2405.18719). Heads share e, which
+  starts at 0. Keys after the query have an e of their own.
+
+  Args:
+    q_BxQxHxd: Queries.
+    logits_BxHxQxK: Their scaled products with keys.
+    distance_BxQxK: Position of the query less that of the key.
+    visible: Which keys a query sees, and counts; broadcasts to [B, Q, K].
+  """
+  gates = jax.nn.sigmoid(logits_BxHxQxK) * visible[:, None]
+  distance = distance_BxQxK[:, None]
+  before = jnp.cumsum((gates * (distance >= 0))[..., ::-1], axis=-1)[..., ::-1]
+  after = jnp.cumsum(gates * (distance <= 0), axis=-1)
+  last = _COPE_POSITIONS - 1
+  position = jnp.minimum(jnp.where(distance < 0, after, before), last)
+  e_2xNxd = hk.get_parameter(
+    'cope', (2, _COPE_POSITIONS, q_BxQxHxd.shape[-1]), init=jnp.zeros
+  )
+  of_positions = jnp.einsum(
+    'bqhd,nd->bhqn', q_BxQxHxd, jnp.concatenate(e_2xNxd)
+  )
+  floor = position.astype(jnp.int32)
+  first = jnp.where(distance < 0, _COPE_POSITIONS, 0)
+  lower, upper = (
+    jnp.take_along_axis(of_positions, first + n, axis=-1)
+    for n in (floor, jnp.minimum(floor + 1, last))
+  )
+  return lower + (position - floor) * (upper - lower)
 
 
 def random_positions(position_BxT, num_positions: int) -> jax.Array:

@@ -22,7 +22,7 @@ from regulargpt_jax.baselines import strings
 
 _Encodings = encodings_lib.PositionalEncodings
 # Which random positions cannot be of.
-_REGULARLY_SPACED = (_Encodings.NONE, _Encodings.RELATIVE)
+_REGULARLY_SPACED = (_Encodings.NONE, _Encodings.RELATIVE, _Encodings.COPE)
 # More would compile for hours.
 _MAX_LAYERS = 256
 
@@ -82,7 +82,7 @@ class TransformerConfig:
     if self.randomized_positions and encodings in _REGULARLY_SPACED:
       raise ValueError(
         f'randomized_positions are not for {encodings} encodings, which see no'
-        ' positions, or distances of regularly spaced ones.'
+        ' positions, count them, or see distances of regularly spaced ones.'
       )
     if not self.emb_init_scale > 0:
       raise ValueError(
@@ -307,6 +307,9 @@ def _attention(
       logits += encodings_lib.kerple_bias(distance, config.num_heads)
     if encodings == _Encodings.FIRE:
       logits += encodings_lib.fire_bias(distance, position, config.num_heads)
+    if encodings == _Encodings.COPE:
+      bias = encodings_lib.cope_bias(q, logits, distance, visible)
+      logits += config.head_size**-0.5 * bias
     # Where there is nothing to see, all weights are 0.
     weights = jax.nn.softmax(logits, where=visible[:, None])
     out = jnp.einsum('bhqk,bkhd->bqhd', weights, v)

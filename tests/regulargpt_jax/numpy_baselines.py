@@ -258,6 +258,8 @@ def _attention(p, c, name, h_QxD, memory_KxD, sees):
     attended = []
     for head in range(c.num_heads):
       logits = [_logit(p, c, name, q, k, head, i, j) for j in seen]
+      if c.positional_encodings == 'COPE':
+        logits = _contextual(p, c, name, q[i, head], i, seen, logits)
       attended.append(numpy_oracle.softmax(np.array(logits)) @ v[seen, head])
     out.append(np.concatenate(attended))
   return _linear(p, f'{name}/projection', np.array(out))
@@ -293,6 +295,22 @@ def _logit(p, c, name, q, k, head, i, j):
     of_sides = _linear(p, f'{name}/fire_out', hidden).reshape(2, c.num_heads)
     logit += of_sides[int(j > i), head]
   return logit
+
+
+def _contextual(p, c, name, query, i, seen, logits):
+  """Golovneva et al., 2024, section 4: by counted keys, those too."""
+  counted = {j: 1 / (1 + np.exp(-x)) for j, x in zip(seen, logits, strict=True)}
+  found = []
+  for j, logit in zip(seen, logits, strict=True):
+    between = range(j, i + 1) if j <= i else range(i, j + 1)
+    position = min(sum(counted.get(n, 0) for n in between), 63)
+    e = p[name]['cope'][int(j > i)]
+    whole = int(position)
+    interpolated = e[whole] * (1 - position + whole) + e[min(whole + 1, 63)] * (
+      position - whole
+    )
+    found.append(logit + query @ interpolated / np.sqrt(c.head_size))
+  return found
 
 
 def _sinusoids(c, position, dim):

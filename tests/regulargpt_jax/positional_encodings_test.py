@@ -111,6 +111,22 @@ def test_relative_encodings_need_no_array_beyond_the_shifted_logits():
   assert largest <= batch_size * num_heads * length * 2 * length
 
 
+def test_contextual_positions_count_up_to_the_last():
+  f = hk.transform(positional_encodings.cope_bias)
+  rng = np.random.default_rng(0)
+  q = rng.normal(size=(1, 80, 2, 3)).astype(np.float32)
+  place = np.arange(80)
+  distance = place[:, None] - place
+  every_key_counts = np.full((1, 2, 80, 80), 50.0, np.float32)
+  args = (q, every_key_counts, distance[None], np.ones((1, 80, 80), bool))
+  params = small.init(f, *args)
+  actual = jax.jit(f.apply)(params, None, *args)
+  (e,) = (p['cope'] for p in params.values())
+  e_QxKxd = e[(distance < 0).astype(int), np.minimum(abs(distance) + 1, 63)]
+  expected = np.einsum('bqhd,qkd->bhqk', q, e_QxKxd)
+  np.testing.assert_allclose(actual, expected, atol=1e-5)
+
+
 def _random_positions(lengths, width, num_positions, rng=None):
   position = jnp.arange(width) - (width - jnp.array(lengths))[:, None]
   f = hk.transform(positional_encodings.random_positions)
