@@ -76,7 +76,13 @@ class TokenTask(GeneralizationTask):
 
   Tokens are int32, right-aligned in a static width, `NO_SYMBOL` before the
   start, so that one compiled program serves every length up to the width.
+
+  Attributes:
+    answers_in_place: Whether there is an answer a symbol, which depends on the
+      string up to there alone, and is read there.
   """
+
+  answers_in_place = False
 
   @abc.abstractmethod
   def sample_tokens(

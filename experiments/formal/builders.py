@@ -28,7 +28,7 @@ from experiments.formal import curriculum as curriculum_lib
 from tasks import task as task_lib
 from tasks.automata import fields as fields_lib
 from tasks.automata import regex as regex_lib
-from tasks.regular import automaton_task
+from tasks.regular import automaton_task, prefixes, regular_task
 
 _SOURCES_TOGETHER = (['regex', 'strings'], ['automaton', 'strings'])
 
@@ -66,6 +66,18 @@ def make_task(
     ValueError: If it is unknown or its parameters are wrong, or if a user's own
       does not do what it says.
   """
+  task = _make_task(experiment)
+  if experiment.answers == 'last':
+    return task
+  if not isinstance(task, regular_task.RegularTask):
+    raise ValueError(
+      f'--answers={experiment.answers} is for tasks of an automaton;'
+      f' {type(task).__name__} has none.'
+    )
+  return prefixes.Prefixes(task)
+
+
+def _make_task(experiment):
   sources = [
     name
     for name in ('task_module', *config_lib.SOURCES)

@@ -66,6 +66,12 @@ class Experiment(experiment_lib.BaseExperiment):
     ' language, its answer if there are more, or the state that it leads to.',
     choices=('membership', 'state'),
   )
+  answers: str = options.option(
+    'last',
+    'What is asked of a string: its answer, or that of each of its prefixes,'
+    ' read at their ends; for tasks of an automaton.',
+    choices=('last', 'prefixes'),
+  )
   architecture: str = options.option('regular_gpt', 'Model to train.')
   model_module: str = options.option(
     '',
@@ -217,6 +223,7 @@ TASK_FIELDS = (
   'automaton',
   'strings',
   'target',
+  'answers',
 )
 
 
@@ -245,12 +252,14 @@ def check_range(has_strings_alone: bool, fields: Mapping[str, Any]) -> None:
 def task_title(experiment: Experiment) -> str:
   """Returns what an experiment's task is called in reports."""
   if experiment.regex:
-    return f'the regex {experiment.regex}'
-  if experiment.strings:
-    return experiment.strings['file']
-  if experiment.automaton:
-    return 'an automaton'
-  return _title(experiment, 'task', 'task_module')
+    title = f'the regex {experiment.regex}'
+  elif experiment.strings:
+    title = experiment.strings['file']
+  elif experiment.automaton:
+    title = 'an automaton'
+  else:
+    title = _title(experiment, 'task', 'task_module')
+  return title if experiment.answers == 'last' else f'{title}, all prefixes'
 
 
 def model_title(experiment: Experiment) -> str:

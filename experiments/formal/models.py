@@ -120,7 +120,9 @@ def make_baseline(
       'dropout_prob': experiment.dropout_rate,
     }
     if name == 'transformer_encoder':
-      params['causal_masking'] = experiment.is_autoregressive
+      params['causal_masking'] = (
+        experiment.is_autoregressive or reading.reads_in_place(experiment, task)
+      )
   elif experiment.dropout_rate:
     raise ValueError(f'{name} has no dropout.')
   if name == 'transformer' and experiment.computation_steps_mult:
@@ -269,6 +271,8 @@ def check_defaults(
 def num_read(experiment, task, length: int) -> int:
   """Returns how many tokens a model reads of a string of a length."""
   width = data.input_length(task, length)
+  if reading.reads_in_place(experiment, task):
+    return width
   computation = experiment.computation_steps_mult * width
   return width + computation + task.output_length(width)
 

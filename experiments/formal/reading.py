@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from experiments.formal import config as config_lib
 from experiments.formal import data
-from regulargpt_jax.baselines import wrappers
+from regulargpt_jax.baselines import strings, wrappers
 from tasks import task as task_lib
 
 
@@ -26,11 +26,24 @@ def reads_input_alone(
   )
 
 
+def reads_in_place(
+  experiment: config_lib.Experiment, task: task_lib.GeneralizationTask
+) -> bool:
+  """Whether a model's answers are read off the input's own positions."""
+  return (
+    getattr(task, 'answers_in_place', False)
+    and not experiment.is_autoregressive
+    and not experiment.computation_steps_mult
+  )
+
+
 def num_kinds(
   experiment: config_lib.Experiment, task: task_lib.GeneralizationTask
 ) -> int:
   """Returns how many kinds of token a model reads: symbols, and empty ones."""
   num_symbols = task.input_size
+  if reads_input_alone(experiment, task) or reads_in_place(experiment, task):
+    return num_symbols
   if experiment.is_autoregressive:
     num_symbols = max(num_symbols, task.output_size)
   return num_symbols + 1 + (experiment.computation_steps_mult > 0)
@@ -59,6 +72,9 @@ def with_tokens(
       empty = data.present(y)[..., None] * jnp.ones_like(y)
       logits = model(x, empty)
       return logits[:, 0] if is_single else logits
+    if reads_in_place(experiment, task):
+      logits = model(x, input_length=strings.num_symbols(x))
+      return jnp.where(strings.is_symbol(x)[..., None], logits, 0)
     if not experiment.is_autoregressive:
       return wrappers.make_model_with_empty_targets(
         model, task, experiment.computation_steps_mult, is_single

@@ -35,8 +35,9 @@ def make_regular_gpt(
   """Returns RegularGPT.
 
   A task with one output symbol is read off the input's last position, by
-  `reduce`; for others the input is followed by empty tokens, one an output, and
-  all positions are computed, by `scan`.
+  `reduce`; for others all positions are computed, by `scan`, of the input if
+  the answers are in place, else of the input and of empty tokens behind it, one
+  an output.
 
   Raises:
     ValueError: If a hyperparameter is out of range.
@@ -175,8 +176,8 @@ def _transitions(
   is_regular = isinstance(task, regular_task.RegularTask)
   if not (is_regular and reading.reads_input_alone(experiment, task)):
     raise ValueError(
-      f'{option} is for tasks of an automaton, without computation tokens or'
-      ' autoregression.'
+      f'{option} is for tasks of an automaton with a single answer, without'
+      ' computation tokens or autoregression.'
     )
   transitions = task.machine.transitions
   if len(transitions) > _MAX_NODE_STATES:

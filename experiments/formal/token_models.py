@@ -93,9 +93,10 @@ def make(
 ) -> models.Model:
   """Returns a model of tokens as a `Model`.
 
-  A task with one answer is read off the input's last position. For others the
-  input is followed by empty tokens, one an output, and each answer is read
-  where its token is; an autoregressive model reads the answers before it there.
+  A task with one answer is read off the input's last position, one with answers
+  in place off all of them. For others the input is followed by empty tokens,
+  one an output, and each answer is read where its token is; an autoregressive
+  model reads the answers before it there.
   These tokens, and computation tokens, count in the `input_size` that it gets.
 
   Args:
@@ -120,9 +121,7 @@ def make(
   parameters.check_names('architecture_params', params, name, known)
   parameters.check('architecture_params', params, kinds)
   reads_input_alone = reading.reads_input_alone(experiment, task)
-  input_size = task.input_size
-  if not reads_input_alone:
-    input_size = reading.num_kinds(experiment, task)
+  input_size = reading.num_kinds(experiment, task)
   params = {**params, 'input_size': input_size, 'output_size': task.output_size}
   with blame.blamed(
     f'{name}({", ".join(f"{k}={v}" for k, v in params.items())})'

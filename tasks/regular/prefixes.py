@@ -1,0 +1,75 @@
+"""The answers to all prefixes of a string, where there was one to the whole."""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+
+from tasks import task
+from tasks.regular import regular_task
+
+
+class Prefixes(task.TokenTask):
+  """What does an automaton answer after each symbol?
+
+  How papers on state tracking train (Liu et al., 2023; Merrill et al., 2024):
+  an answer a symbol, given where the symbol is read.
+  """
+
+  answers_in_place = True
+
+  def __init__(self, whole: regular_task.RegularTask):
+    """Initializes.
+
+    Args:
+      whole: Whose answer it is, and whose strings.
+
+    Raises:
+      ValueError: If the prefixes of its strings are none of its own.
+    """
+    if not whole.takes_all_strings:
+      raise ValueError(
+        f'{type(whole).__name__} has no answers to all prefixes: some are none'
+        ' of its strings.'
+      )
+    self._whole = whole
+
+  @property
+  def input_size(self) -> int:
+    """See base class."""
+    return self._whole.input_size
+
+  @property
+  def output_size(self) -> int:
+    """See base class."""
+    return self._whole.output_size
+
+  @property
+  def input_symbols(self) -> Sequence[str]:
+    """See base class."""
+    return self._whole.input_symbols
+
+  def input_length(self, length: int) -> int:
+    """See base class."""
+    return self._whole.input_length(length)
+
+  def output_length(self, input_length: int) -> int:
+    """See base class."""
+    return input_length
+
+  def sample_tokens(self, rng, batch_size, length, width):
+    """See base class; those of the whole."""
+    return self._whole.sample_tokens(rng, batch_size, length, width)
+
+  def solve(self, tokens):
+    """See base class; symbol by symbol."""
+    machine = self._whole.machine
+    transitions, outputs = map(jnp.asarray, (machine[0], machine.outputs))
+
+    def step(state_B, token_B):
+      is_symbol_B = token_B != task.NO_SYMBOL
+      state_B = jnp.where(is_symbol_B, transitions[state_B, token_B], state_B)
+      return state_B, jnp.where(is_symbol_B, outputs[state_B], task.NO_SYMBOL)
+
+    start_B = jnp.full(tokens.shape[0], machine.start, jnp.int32)
+    return jax.lax.scan(step, start_B, jnp.asarray(tokens).T)[1].T
