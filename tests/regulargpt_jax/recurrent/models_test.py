@@ -1,0 +1,59 @@
+"""Every architecture since 2023, whole, against NumPy in double precision."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from regulargpt_jax import recurrent
+from tests.regulargpt_jax import numpy_oracle
+from tests.regulargpt_jax.recurrent import numpy_models
+
+_CASES = [
+  *((name, {}) for name in recurrent.MODELS),
+  ('looped_transformer', {'loops': 'length'}),
+  ('mamba_2', {'eigenvalues': '[-1,1]'}),
+  ('rwkv_7', {'eigenvalues': '[-1,1]'}),
+  ('gated_delta_net', {'eigenvalues': '[0,1]'}),
+]
+
+
+def _made(name, fields):
+  """A model, its parameters, all of which matter, and a string."""
+  if name != 'looped_transformer':
+    fields = {'num_layers': 1} | fields
+  model = recurrent.MODELS[name](3, 2, width=8, **fields)
+  string = np.random.default_rng(0).integers(3, size=7)
+  shapes = jax.eval_shape(model.init, jax.random.key(0), string[None])
+  rng = np.random.default_rng(1)
+  params = jax.tree.map(
+    lambda x: (0.5 * rng.normal(size=x.shape)).astype(np.float32), shapes
+  )
+  return model, params, string
+
+
+@pytest.mark.parametrize(('name', 'fields'), _CASES)
+def test_logits(name, fields):
+  model, params, string = _made(name, fields)
+  actual = jax.jit(model.apply)(params, string[None])[0]
+  expected = numpy_models.logits(params, model, string)
+  np.testing.assert_allclose(actual, expected, atol=2e-4)
+
+
+@pytest.mark.parametrize(
+  # What PD-SSM's places have for a gradient is not that of what they are.
+  'name',
+  [name for name in recurrent.MODELS if name != 'pd_ssm'],
+)
+def test_gradients(name):
+  model, params, string = _made(name, {})
+
+  def loss(params):
+    return jnp.sum(jnp.sin(model.apply(params, string[None])[0]))
+
+  measured, by_gradient = numpy_oracle.slopes(
+    lambda params: np.sin(numpy_models.logits(params, model, string)).sum(),
+    params,
+    jax.jit(jax.grad(loss))(params),
+  )
+  np.testing.assert_allclose(by_gradient, measured, rtol=1e-3)
