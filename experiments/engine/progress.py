@@ -64,7 +64,6 @@ def bar(total: int, initial: int, what: str, unit: str) -> tqdm.tqdm:
     file=sys.stderr if is_terminal else _Lines(),
     disable=not devices.is_main(),
     dynamic_ncols=is_terminal,
-    ncols=None if is_terminal else 100,
     mininterval=0.5 if is_terminal else 15.0,
     smoothing=0.1,
   )

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 import inspect
-import itertools
 from typing import Any
 
 import jax.numpy as jnp
@@ -76,6 +75,8 @@ def describe(experiment: config_lib.Experiment) -> str:
   task = builders.make_task(experiment)
   strings.check(experiment, task)
   page = [_docstring(task)]
+  if experiment.regex:
+    page = [f'{config_lib.task_title(experiment)}:', *page]
   if isinstance(task, automaton_task.AutomatonTask):
     page += _about_automaton(experiment, task)
   if isinstance(task, strings_task.StringsTask):
@@ -89,11 +90,13 @@ def describe(experiment: config_lib.Experiment) -> str:
   for i in range(_NUM_EXAMPLES):
     lines.append(f'  {_string(task, tokens[i])} -> {_answer(target[i])}')
   chance = 1 / task.output_size
+  num_shown = min(task.output_size, _MAX_LISTED)
+  more = '  ...' if task.output_size > num_shown else ''
   lines += [
     '',
     f'Chance level, a uniform guess: {chance:.4f}',
     'Share of each output symbol:',
-    '  length  ' + '  '.join(f'{i:>6}' for i in range(task.output_size)),
+    '  length  ' + '  '.join(f'{i:>6}' for i in range(num_shown)) + more,
   ]
   for length in lengths:
     _, target = batches[length]
@@ -103,7 +106,9 @@ def describe(experiment: config_lib.Experiment) -> str:
     shares = (target * counted[..., None]).reshape(-1, target.shape[-1]).sum(0)
     shares = shares / (shares.sum() or 1)  # Perhaps no symbol counts.
     lines.append(
-      f'  {length:6}  ' + '  '.join(f'{share:6.3f}' for share in shares)
+      f'  {length:6}  '
+      + '  '.join(f'{share:6.3f}' for share in shares[:num_shown])
+      + more
     )
   if experiment.strings:
     held = strings.make_training_task(experiment, task)
@@ -155,9 +160,17 @@ def _about_strings(task: strings_task.StringsTask) -> list[str]:
     '',
     f'Of {total:,} strings:',
   ]
-  for group in itertools.islice(task.groups.values(), _NUM_EXAMPLES):
-    label = task.labels[group.answers[0]]
-    lines.append(f'  {_string(task, group.tokens[0])} -> {label}')
+  # A file may have all strings of one label first.
+  chosen = np.random.default_rng(0).choice(
+    total, min(total, _NUM_EXAMPLES), replace=False
+  )
+  groups = list(task.groups.values())
+  starts = np.cumsum([0, *(len(group.answers) for group in groups)])
+  for number in sorted(chosen):
+    which = np.searchsorted(starts, number, side='right') - 1
+    group, i = groups[which], number - starts[which]
+    label = task.labels[group.answers[i]]
+    lines.append(f'  {_string(task, group.tokens[i])} -> {label}')
   widths = [max(6, len(label)) for label in task.labels]
   names = zip(task.labels, widths, strict=True)
   lines += [

@@ -97,7 +97,7 @@ _TASKS = {
 _GROUPS = ('S3', 'A5', 'S5')
 _RATES = (1e-3, 3e-3)
 _CHOICE = (
-  'The learning rate is the one of the highest accuracy, meaned over its'
+  'The learning rate is the one of the highest accuracy, averaged over its'
   ' seeds, on fresh strings of training lengths below those that are scored;'
   ' the model is that of the last step, and no other was looked at.'
 )

@@ -84,10 +84,10 @@ def narrowed(
       if name in values
     ]
     if of_cells or name in own.OF_CELLS:
-      which = f', {", ".join(of_cells)}' if of_cells else ''
+      which = ', '.join(of_cells) or 'the tasks and models'
       raise ValueError(
-        f'--{name} belongs to the tasks and models of the sweep{which}; for'
-        ' others, write a file for --cells.'
+        f'--{name} is not one for all: the sweep sets it for {which}. To choose'
+        ' it, write a file for --cells.'
       )
   tasks = selection.chosen('task', tasks, preset.tasks)
   return dataclasses.replace(

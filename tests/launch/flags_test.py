@@ -139,7 +139,11 @@ def test_what_cannot_be_is_one_line(tmp_path):
     ('sweep', '--preset=smoke', '--seeds=1e3', results): '--seeds must be who',
     ('sweep', '--preset=smoke', f'--seeds={2**40}', results): 'seed must be at',
     ('sweep', '--preset=smoke', '--training_steps=10000000000'): 'at most',
-    ('sweep', '--preset=smoke', '--task=d_2'): '--task belongs to the tasks',
+    (
+      'sweep',
+      '--preset=smoke',
+      '--task=d_2',
+    ): 'the sweep sets it for the tasks and',
     ('sweep', f'--cells={tmp_path}/deep.json'): 'deep.json: it is nested more',
     ('sweep',): 'Give --preset, --cells, or flags of launch.train',
   }

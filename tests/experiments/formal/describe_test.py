@@ -1,0 +1,29 @@
+"""Pages about tasks."""
+
+import re
+
+from experiments.formal import config, describe, strings
+
+
+def test_strings_shown_are_of_more_than_the_first_label(tmp_path):
+  path = tmp_path / 'sorted.txt'
+  path.write_text(
+    ''.join(f'{n:05b}\t{"TRUE" if n < 16 else "FALSE"}\n' for n in range(32))
+  )
+  page = describe.describe(
+    config.Experiment(strings=strings.describe(str(path)))
+  )
+  shown = re.findall('([01]{5}) -> (TRUE|FALSE)', page)
+  assert len(shown) == 5
+  assert {label for _, label in shown} == {'TRUE', 'FALSE'}
+  for string, label in shown:
+    assert label == ('TRUE' if string[0] == '0' else 'FALSE')
+
+
+def test_of_many_answers_the_first_are_counted():
+  experiment = config.Experiment(
+    task='word_problem', task_params={'group': 'Z21'}
+  )
+  header, row, *_ = describe.describe(experiment).splitlines()[-5:]
+  assert header.split() == ['length', *map(str, range(20)), '...']
+  assert len(row.split()) == 22
