@@ -68,7 +68,7 @@ class Mixer(nn.Module):
       strength = 2 * strength
     _, gate = blocks.DecayGate(self.num_heads)(x_BxTxD)
     gate = jnp.where(is_symbol_BxTx1, gate, 1)
-    out = nn.RMSNorm()(recur(q, k, v, by_factor(strength), gate))
+    out = blocks.RMSNorm()(recur(q, k, v, by_factor(strength), gate))
     out = blocks.merged(out) * nn.silu(blocks.linear(width)(x_BxTxD))
     return blocks.linear(width)(out)
 

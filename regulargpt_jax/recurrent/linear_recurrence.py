@@ -6,15 +6,18 @@ With a state S of each head, K x V, that is 0 before the string,
 
 Mamba-2, mLSTM, DeltaNet and RWKV-7 differ in where g, r, b, k, v and q come
 from. Within a chunk all steps are matrix products, as in Yang et al., 2024
-(arXiv:2406.06484); between chunks S <- A S + B, a matrix a chunk. So
-time and memory are linear in T, and only T / 16 steps follow one another.
+(arXiv:2406.06484); chunks follow one another. So time and memory are linear in
+T, and only T / 16 steps follow one another.
 
 Letters: B batch, T length, H heads, K, V sizes of keys and values, N chunks, c
 chunk size, G 1 or K.
 """
 
+from collections.abc import Iterator
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 _CHUNK = 16
 
@@ -37,107 +40,164 @@ def run(
       a chunk is divided by.
     erase: r and b, [B, T, H, K]; None for no such term.
   """
-  length = q_BxTxHxK.shape[1]
+  # At the front: chunks are counted from the string's end, so that padding
+  # does not change even how sums are rounded.
+  front = -q_BxTxHxK.shape[1] % _CHUNK
 
   def chunked(x, fill=0.0):
-    # At the front: chunks are counted from the string's end, so that padding
-    # does not change even how sums are rounded.
-    front = -length % _CHUNK
     x = jnp.pad(x, ((0, 0), (front, 0), (0, 0), (0, 0)), constant_values=fill)
     x = x.reshape(x.shape[0], -1, _CHUNK, *x.shape[2:])
     return x.transpose(1, 0, 3, 2, 4)  # [N, B, H, c, .]
 
-  q, k, v = map(chunked, (q_BxTxHxK, k_BxTxHxK, v_BxTxHxV))
-  gate = chunked(gate_BxTxHxG, 1.0)
-  if gate.shape[-1] == 1:
-    segments = _segment_products(gate[..., 0])
-    from_start = gate[..., :1, :] * segments[..., :1]
-    shifted = jnp.pad(segments[..., :-1, :], ((0, 0),) * 3 + ((1, 0), (0, 0)))
-    to_end = segments[..., -1, :, None]
-
-    def scores(x, y):
-      return x @ y.mT * segments
-
-    def scores_before(x, y):
-      return x @ y.mT * shifted
-
-  else:
-    ones = jnp.tril(jnp.ones((_CHUNK, _CHUNK)))
-    from_start = jnp.exp(ones @ jnp.log(gate))
-    to_end = from_start[..., -1:, :] / from_start
-
-    def scores(x, y):
-      return jnp.tril((x * from_start) @ (y / from_start).mT)
-
-    def scores_before(x, y):
-      return jnp.tril((x * before) @ (y / from_start).mT, -1)
-
-  before = jnp.concatenate(
-    [jnp.ones_like(from_start[..., :1, :]), from_start[..., :-1, :]], axis=-2
-  )
-
-  # Of the state at a chunk's start: what is read, and what is left of it.
-  read, inside = q * from_start, scores(q, k) @ v
-  kept = from_start[..., -1, :, None] * jnp.eye(q.shape[-1])
-  added = (k * to_end).mT @ v
+  v = chunked(v_BxTxHxV)
+  reads, writes = [chunked(q_BxTxHxK)], [chunked(k_BxTxHxK)]
   if erase is not None:
     r, b = map(chunked, erase)
-    # e_i = b_i' S_(i-1), of the chunk's start, its values, and e_j of j < i.
-    known = jnp.concatenate([b * before, scores_before(b, k) @ v], axis=-1)
-    erased = _inverse(scores_before(b, r)) @ known
-    of_start, of_values = jnp.split(erased, [b.shape[-1]], axis=-1)
-    read += scores(q, r) @ of_start
-    inside += scores(q, r) @ of_values
-    kept += (r * to_end).mT @ of_start
-    added += (r * to_end).mT @ of_values
-
-  def next_chunk(state, inputs):
-    kept, added = inputs
-    return kept @ state + added, state
-
-  _, starts = jax.lax.scan(next_chunk, jnp.zeros_like(added[0]), (kept, added))
-  out = inside + read @ starts
+    reads.append(b)
+    writes.append(r)
+  inputs = (
+    jnp.concatenate(reads, axis=-2),
+    jnp.concatenate(writes, axis=-2),
+    v,
+    chunked(gate_BxTxHxG, 1.0),
+  )
+  start = jnp.zeros((*v.shape[1:3], q_BxTxHxK.shape[-1], v.shape[-1]))
+  # Of a chunk nothing is kept for the gradient but the state before it: all
+  # else is computed again, in less time than a CPU takes to keep it.
+  step = jax.checkpoint(_chunk, prevent_cse=False)
+  _, out = jax.lax.scan(lambda state, x: step(state, *x), start, inputs)
   out = out.transpose(1, 0, 3, 2, 4)  # [B, N, c, H, V]
-  out = out.reshape(out.shape[0], -1, *out.shape[3:])
-  return out[:, out.shape[1] - length :]
+  return out.reshape(out.shape[0], -1, *out.shape[3:])[:, front:]
 
 
+def _chunk(state, reads, writes, v, gate):
+  """Returns the state after a chunk, and its outputs, [B, H, c, V].
+
+  Args:
+    state: [B, H, K, V].
+    reads: q, and then b where something is erased: [B, H, c or 2 c, K].
+    writes: k, and then r: likewise.
+    v: [B, H, c, V].
+    gate: [B, H, c, G].
+  """
+  has_erase = reads.shape[-2] > _CHUNK
+  # Of i and j <= i what is left at i of what was written at j, times what is
+  # left at i of the state before the chunk: of the products of reads and writes
+  # with one gate, and of their features with many.
+  if gate.shape[-1] == 1:
+    left = _segment_products(gate[..., 0])
+    from_start = gate[..., :1, :] * left[..., :1]
+    to_end = left[..., -1, :, None]
+  else:
+    left = jnp.tril(jnp.ones((_CHUNK, _CHUNK)))
+    log = left @ jnp.log(gate)
+    from_start = jnp.exp(log)
+    to_end = jnp.exp(log[..., -1:, :] - log)
+  until = from_start
+  if has_erase:
+    # b reads before the step's gate.
+    def shifted(x, first):
+      return jnp.concatenate([first, x[..., :-1, :]], axis=-2)
+
+    until = jnp.concatenate(
+      [until, shifted(until, jnp.ones_like(until[..., :1, :]))], axis=-2
+    )
+    left = jnp.concatenate(
+      [left, shifted(left, jnp.zeros_like(left[..., :1, :]))], axis=-2
+    )
+    left = jnp.concatenate([left, left], axis=-1)
+    to_end = jnp.concatenate([to_end, to_end], axis=-2)
+  of_start = (reads * until) @ state
+  if gate.shape[-1] == 1:
+    scores = reads @ writes.mT * left
+  else:
+    to_start = jnp.exp(-log)
+    if has_erase:
+      to_start = jnp.concatenate([to_start, to_start], axis=-2)
+    scores = (reads * until) @ (writes * to_start).mT * left
+  added = v
+  if has_erase:
+    # e_i = b_i' S_(i-1), of the chunk's start, its values, and e_j of j < i.
+    scores, of_b = jnp.split(scores, 2, axis=-2)
+    of_start, known = jnp.split(of_start, 2, axis=-2)
+    of_values, of_erased = jnp.split(of_b, 2, axis=-1)
+    erased = _inverse(of_erased) @ (known + of_values @ v)
+    added = jnp.concatenate([v, erased], axis=-2)
+  out = of_start + scores @ added
+  after = from_start[..., -1, :, None] * state + (writes * to_end).mT @ added
+  return after, out
+
+
+def _pairs(size: int) -> Iterator[tuple[int, np.ndarray]]:
+  """Yields widths of blocks, w, and which [i, j] are of neighbours of a pair.
+
+  That is, below the diagonal in one block of 2 w and not in one of w. Each
+  [i, j] below the diagonal is of one width.
+  """
+  i, j = np.indices((size, size))
+  width = 1
+  while width < size:
+    together = i // (2 * width) == j // (2 * width)
+    yield width, (i // width > j // width) & together
+    width *= 2
+
+
+@jax.custom_vjp
 def _segment_products(gate: jax.Array) -> jax.Array:
   """Returns [..., c, c]: row i, column j <= i is the product of j+1 to i.
 
   By products alone, and not by logarithms: gates may be negative or 0.
   """
+  first, last = gate, jnp.ones_like(gate)  # From i's block's start; to j's end.
+  products = jnp.eye(gate.shape[-1])
+  for width, is_pair in _pairs(gate.shape[-1]):
+    products += is_pair * first[..., None] * last[..., None, :]
+    shape = (*gate.shape[:-1], -1, 2, width)
+    first, last = first.reshape(shape), last.reshape(shape)
+    whole = first[..., -1:]
+    first, last = (
+      jnp.stack([x[..., 0, :] * a, x[..., 1, :] * b], axis=-2).reshape(
+        gate.shape
+      )
+      for x, a, b in (
+        (first, 1, whole[..., 0, :]),
+        (last, whole[..., 1, :], 1),
+      )
+    )
+  return products
 
-  def next_row(row, inputs):
-    gate, diagonal = inputs
-    row = row * gate[..., None] + diagonal
-    return row, row
 
-  inputs = (jnp.moveaxis(gate, -1, 0), jnp.eye(gate.shape[-1]))
-  _, rows = jax.lax.scan(next_row, jnp.zeros_like(gate), inputs)
-  return jnp.moveaxis(rows, 0, -2)
+def _segment_gradient(products, gradient):
+  # Gate l is a factor of i >= l > j: what is left is products i, l and l-1, j.
+  before = (gradient @ products.mT)[..., :-1]
+  before = jnp.pad(before, ((0, 0),) * (before.ndim - 1) + ((1, 0),))
+  return (jnp.sum(products * before, axis=-2),)
 
 
+_segment_products.defvjp(
+  lambda gate: (_segment_products(gate),) * 2, _segment_gradient
+)
+
+
+@jax.custom_vjp
 def _inverse(strictly_lower: jax.Array) -> jax.Array:
   """Returns (I - L)^-1 of [..., c, c], c a power of 2, in blocks.
 
-  Of [[A, 0], [-C, B]] it is [[A^-1, 0], [B^-1 C A^-1, B^-1]]. LAPACK's solver
-  would do, but many small ones at once can block each other for ever in XLA's
-  programs for CPUs (jax 0.10.2).
+  Of [[A, 0], [-C, B]] it is [[A^-1, 0], [B^-1 C A^-1, B^-1]]; powers of L over
+  a chunk would lose all digits. LAPACK's solver would do, but many small ones
+  at once can block each other for ever in XLA's programs for CPUs (jax 0.10.2).
   """
-  size = strictly_lower.shape[-1]
-  *batch, _, _ = strictly_lower.shape
-  inverse = jnp.ones((*batch, size, 1, 1))  # Of the blocks on the diagonal.
-  width = 1
-  while width < size:
-    num = size // (2 * width)
-    blocks = strictly_lower.reshape(*batch, num, 2, width, num, 2, width)
-    below = jnp.stack(
-      [blocks[..., i, 1, :, i, 0, :] for i in range(num)], axis=-3
-    )
-    first, second = inverse[..., 0::2, :, :], inverse[..., 1::2, :, :]
-    upper = jnp.concatenate([first, jnp.zeros_like(below)], axis=-1)
-    lower = jnp.concatenate([second @ below @ first, second], axis=-1)
-    inverse = jnp.concatenate([upper, lower], axis=-2)
-    width *= 2
-  return inverse[..., 0, :, :]
+  inverse = jnp.eye(strictly_lower.shape[-1])
+  for width, is_pair in _pairs(strictly_lower.shape[-1]):
+    below = is_pair * strictly_lower
+    if width == 1:
+      inverse += below
+    else:
+      inverse += inverse @ below @ inverse
+  return inverse
+
+
+_inverse.defvjp(
+  lambda strictly_lower: (_inverse(strictly_lower),) * 2,
+  lambda inverse, gradient: (inverse.mT @ gradient @ inverse.mT,),
+)

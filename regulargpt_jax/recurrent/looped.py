@@ -75,7 +75,7 @@ class LoopedTransformer(nn.Module):
       num_loops_BxT[..., None],
       visible[:, None],
     )
-    return nn.Dense(self.output_size)(nn.RMSNorm()(h))
+    return nn.Dense(self.output_size)(blocks.RMSNorm()(h))
 
 
 class _Loop(nn.Module):
@@ -84,8 +84,8 @@ class _Loop(nn.Module):
   @nn.compact
   def __call__(self, h, loop, x, num_loops_BxTx1, visible_Bx1xQxK):
     y = h + x
-    y = y + self._attention(nn.RMSNorm()(y), visible_Bx1xQxK)
-    y = y + blocks.FeedForward(2 * x.shape[-1])(nn.RMSNorm()(y))
+    y = y + self._attention(blocks.RMSNorm()(y), visible_Bx1xQxK)
+    y = y + blocks.FeedForward(2 * x.shape[-1])(blocks.RMSNorm()(y))
     return jnp.where(loop < num_loops_BxTx1, y, h), None
 
   def _attention(self, y, visible_Bx1xQxK):

@@ -50,7 +50,7 @@ class Mixer(nn.Module):
     x = blocks.heads(x, self.num_heads)
     skip_H = self.param('skip', nn.initializers.ones, (self.num_heads,))
     y = recur(x, b, c, step, gate) + skip_H[:, None] * x
-    y = nn.RMSNorm()(blocks.merged(y) * nn.silu(z))
+    y = blocks.RMSNorm()(blocks.merged(y) * nn.silu(z))
     return blocks.linear(width)(y)
 
 

@@ -118,7 +118,7 @@ class SLSTMMixer(nn.Module):
       (4, *shape, head_size),
     )
     h = recur_slstm(pre, r_4xHxdxd, is_symbol_BxTx1)
-    return blocks.linear(width)(blocks.merged(nn.RMSNorm()(h)))
+    return blocks.linear(width)(blocks.merged(blocks.RMSNorm()(h)))
 
 
 class MLSTMMixer(nn.Module):
@@ -146,7 +146,7 @@ class MLSTMMixer(nn.Module):
       forget,
     )
     skip = self.param('skip', nn.initializers.ones, (2 * width,))
-    h = blocks.merged(nn.RMSNorm()(h)) + skip * convolved
+    h = blocks.merged(blocks.RMSNorm()(h)) + skip * convolved
     return blocks.linear(width)(h * nn.silu(z))
 
 

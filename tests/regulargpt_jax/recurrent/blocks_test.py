@@ -1,11 +1,13 @@
 """Every architecture of tokens: what it reads, and what it refuses."""
 
+from flax import linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from regulargpt_jax import recurrent
+from regulargpt_jax.recurrent import blocks
 from tests import slow
 
 _SMALL = {'width': 8}
@@ -92,3 +94,34 @@ def test_eigenvalues_are_a_choice(name):
 def test_what_cannot_be_is_refused(name, fields, message):
   with pytest.raises(ValueError, match=message):
     _made(name, **fields)
+
+
+def test_layers_are_the_plain_ones():
+  """Values and gradients of what is written for speed."""
+  rng = np.random.default_rng(0)
+  x, weights = rng.normal(size=(2, 2, 5, 3)).astype(np.float32)
+  kernel = rng.normal(size=(3, 3)).astype(np.float32)
+
+  def plain_convolution(kernel, x):
+    # Of output t it is the sum over i of kernel 2 - i times x at t - i.
+    before = jnp.array([np.eye(5, k=-i) for i in (2, 1, 0)])
+    return jnp.einsum('if,its,bsf->btf', kernel, before, x)
+
+  def of_layer(layer):
+    return lambda kernel, x: layer.apply({'params': {'kernel': kernel}}, x)
+
+  def of_norm(layer):
+    return lambda kernel, x: layer.apply({'params': {'scale': kernel[0]}}, x)
+
+  for own, plain in (
+    (blocks._convolved, plain_convolution),
+    (of_layer(blocks.linear(3)), of_layer(nn.Dense(3, use_bias=False))),
+    (of_norm(blocks.RMSNorm()), of_norm(nn.RMSNorm())),
+  ):
+    (found, of_found), (expected, of_expected) = (
+      jax.vjp(jax.jit(f), kernel, x) for f in (own, plain)
+    )
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    gradients, others = of_found(weights), of_expected(weights)
+    np.testing.assert_allclose(gradients[0], others[0], atol=1e-4)
+    np.testing.assert_allclose(gradients[1], others[1], rtol=1e-4, atol=1e-4)

@@ -1,5 +1,7 @@
 """Every recurrence against itself, step by step, in double precision."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -207,8 +209,20 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize('length', _LENGTHS)
-@pytest.mark.parametrize('name', CASES)
+# Strings that fill a chunk, that are one symbol more, and long ones, in which
+# nothing fades.
+_OTHERS = (
+  ('a gate', 17),
+  ('a gate, erasing', 16),
+  ('gates, erasing', 16),
+  ('gates, erasing', 17),
+  ('reflections', 500),
+)
+
+
+@pytest.mark.parametrize(
+  ('name', 'length'), [*itertools.product(CASES, _LENGTHS), *_OTHERS]
+)
 def test_values(name, length):
   fast, oracle, by_head, make = CASES[name]
   inputs = make(np.random.default_rng(0), length)
@@ -216,7 +230,8 @@ def test_values(name, length):
   for i in range(_BATCH):
     for head in range(_HEADS):
       expected = oracle(np, *(x[i][:, head] for x in by_head(*inputs)))
-      np.testing.assert_allclose(out[i, :, head], expected, atol=2e-4)
+      largest = max(1, np.abs(expected).max() / 10)
+      np.testing.assert_allclose(out[i, :, head], expected, atol=2e-4 * largest)
 
 
 # Of the general cases, the one that has all that the others have.
@@ -254,3 +269,50 @@ def test_no_solver_is_called():
   """Many small ones at once never end on a CPU: see `_inverse`."""
   inputs = _general_case('scalar', True)(np.random.default_rng(0), 3)
   assert 'triangular_solve' not in str(jax.make_jaxpr(_run)(*inputs))
+
+
+def _products(gates):
+  rows = [np.eye(16)[0]]
+  for i in range(1, 16):
+    rows.append(rows[-1] * gates[i] + np.eye(16)[i])
+  return np.stack(rows)
+
+
+def _inverse(lower):
+  return np.linalg.inv(np.eye(16) - np.tril(lower, -1))
+
+
+def _gates(rng):
+  gates = rng.uniform(-1, 1, size=16)
+  gates[[5, 8, 15]] = 0
+  return gates
+
+
+def _reflected(rng):
+  """One key in the whole chunk: entries are as large as they can be."""
+  del rng
+  return np.tril(np.full((16, 16), -2.0), -1)
+
+
+@pytest.mark.parametrize(
+  ('own', 'oracle', 'make'),
+  [
+    (linear_recurrence._segment_products, _products, _gates),
+    (linear_recurrence._inverse, _inverse, _reflected),
+  ],
+)
+def test_within_a_chunk(own, oracle, make):
+  """Values, and the gradient along a direction, of finite differences."""
+  rng = np.random.default_rng(0)
+  x = make(rng)
+  weights, direction = rng.normal(size=(16, 16)), rng.normal(size=x.shape)
+  if x.ndim == 2:
+    direction = np.tril(direction, -1)
+  found, pull = jax.vjp(jax.jit(own), jnp.asarray(x, jnp.float32))
+  np.testing.assert_allclose(found, oracle(x), atol=1e-5)
+  (gradient,) = pull(jnp.asarray(weights, jnp.float32))
+  above, below = (
+    np.sum(weights * oracle(x + step * direction)) for step in (1e-6, -1e-6)
+  )
+  slope = (above - below) / 2e-6
+  assert np.sum(gradient * direction) == pytest.approx(slope, rel=1e-4)
