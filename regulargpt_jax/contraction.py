@@ -22,8 +22,8 @@ _NUM_CHUNKS, _NUM_LEVELS = 128, 2
 _MAX_ROWS, _NUM_SYMBOLS = 2**10, 2**20
 # How far inputs are moved, relative to the deviation among states.
 _SIZE = 0.1
-# States that are all alike have a deviation of 0, and so may one coordinate: it
-# counts as one of at least this share of the mean variance.
+# States that are all alike have a deviation of 0, and so they may along a
+# direction: this share of the mean variance is added to that of each.
 _LEAST_SQUARE = 1e-6
 _LEAST_SHARE = 0.03
 # Of chunks, this share has pads in front.
@@ -55,7 +55,8 @@ def penalty(
       it, what is measured is not how far a moved chunk's output is from that
       of the chunk, but from the mean of all outputs and inputs that are the
       same map of the automaton's states: the spread within clusters that are
-      where they were a level before.
+      where they were a level before. It is relative to the covariance, so
+      that all that tells maps apart counts, not just what most does.
   """
   chunk_size = module.config.chunk_size
   tables = module.apply(
@@ -69,9 +70,13 @@ def penalty(
     out, _ = module.apply(variables, x_NxCxD, present_NxC, method='level')
     return out[:, 0]
 
-  def variance(x_NxD):
-    var_D = jnp.var(x_NxD, axis=0)
-    return var_D + _LEAST_SHARE * jnp.mean(var_D) + _LEAST_SQUARE
+  def units(x_NxD):
+    """Returns [D, D], a root of the covariance, or of its diagonal."""
+    cov_DxD = jnp.cov(x_NxD, rowvar=False, bias=True)
+    if transitions_QxV is None:
+      cov_DxD = jnp.diag(jnp.diag(cov_DxD))
+    least = _LEAST_SHARE * jnp.mean(jnp.diag(cov_DxD)) + _LEAST_SQUARE
+    return jnp.linalg.cholesky(cov_DxD + least * jnp.eye(len(cov_DxD)))
 
   total = 0.0
   for number in range(_NUM_LEVELS):
@@ -85,8 +90,8 @@ def penalty(
     num_pads = jax.random.randint(how_many, shape[:1], 1, chunk_size)
     num_pads = jnp.where(has_pads, num_pads, 0)
     present = jnp.arange(chunk_size) >= num_pads[:, None]
-    scale = _SIZE * jnp.sqrt(variance(states_NxD))
-    moved = x_NxCxD + scale * jax.random.normal(move, x_NxCxD.shape)
+    noise = jax.random.normal(move, x_NxCxD.shape)
+    moved = x_NxCxD + _SIZE * noise @ units(states_NxD).T
     out = level(x_NxCxD, present)
     middle = out
     if transitions_QxV is not None:
@@ -99,8 +104,9 @@ def penalty(
         jnp.concatenate([above_NxQ, maps_NxQ]),
       )[: len(out)]
       maps_NxQ = above_NxQ
-    square = jnp.square(level(moved, present) - middle) / variance(out)
-    gain = jnp.mean(square, axis=-1) / _SIZE**2
+    away = level(moved, present) - middle
+    away = jax.scipy.linalg.solve_triangular(units(out), away.T, lower=True)
+    gain = jnp.mean(jnp.square(away), axis=0) / _SIZE**2
     # The root's derivative is infinite at 0.
     total += jnp.mean((gain + 1e-9) ** _POWER) ** (1 / _POWER)
     states_NxD = jax.lax.stop_gradient(out)

@@ -15,12 +15,20 @@ _CONFIG = config.make_config(
 )
 
 
-def _penalty(gpt, change=lambda block: block, transitions=None, units=1.0):
+_AS_IS = np.eye(8)
+# Whose states differ in every direction.
+_MANY_SYMBOLS = dataclasses.replace(_CONFIG, vocab_size=40)
+
+
+def _penalty(
+  gpt, change=lambda block: block, transitions=None, coordinates=_AS_IS
+):
   module = model.RegularGPT(gpt)
   params = module.init(jax.random.key(0), jnp.zeros((1, 1), int))
   # What is moved must have a size.
   for name in ('embedding', 'pad'):
-    params['params'][name] = (params['params'][name] + 1.0) * units
+    states = params['params'][name] + 1.0
+    params['params'][name] = states @ coordinates.T
   block = change(params['params']['block_0'])
   params['params']['block_0'] = block
 
@@ -45,24 +53,39 @@ def test_a_level_that_hands_its_last_child_on_has_gain_1(chunk_size):
   np.testing.assert_allclose(penalty, (1 + 2 / 8) ** 0.5, rtol=0.1)
 
 
-def test_units_of_a_coordinate_do_not_count():
-  """Coordinate 1, which is added to coordinate 0, in units half as large."""
+def _adding(matrix):
+  """Returns a change of a block: to its last child x, it adds `matrix` x."""
 
-  def penalty(size):
-    def mixing(block):
-      block = _passing(block)
-      into = jnp.zeros_like(block['ffn_in']['kernel'])
-      into = into.at[1, 0].set(1.0).at[1, 1].set(-1.0)
-      out = jnp.zeros_like(block['ffn_out']['kernel'])
-      out = out.at[0, 0].set(1 / size).at[1, 0].set(-1 / size)
-      block['ffn_in'] = {**block['ffn_in'], 'kernel': into}
-      block['ffn_out'] = {**block['ffn_out'], 'kernel': out}
-      return block
+  def change(block):
+    block = _passing(block)
+    signs = jnp.concatenate([jnp.eye(8), -jnp.eye(8)], axis=1)
+    into = jnp.zeros_like(block['ffn_in']['kernel']).at[:, :16].set(signs)
+    out = jnp.zeros_like(block['ffn_out']['kernel'])
+    out = out.at[:16].set(signs.T @ matrix.T)
+    block['ffn_in'] = {**block['ffn_in'], 'kernel': into}
+    block['ffn_out'] = {**block['ffn_out'], 'kernel': out}
+    return block
 
-    units = jnp.ones(8).at[1].set(size)
-    return _penalty(_CONFIG, mixing, units=units)[0]
+  return change
 
-  np.testing.assert_allclose(penalty(0.5), penalty(1.0), rtol=0.1)
+
+@pytest.mark.parametrize('has_maps', [False, True])
+def test_in_which_coordinates_states_are_does_not_count(has_maps):
+  """Their units never; nor, of maps, whether they lie along few directions."""
+  rng = np.random.default_rng(0)
+  matrix = rng.normal(size=(8, 8))
+  coordinates = np.diag(np.linspace(0.6, 1.6, 8))
+  transitions = None
+  if has_maps:
+    coordinates = np.linalg.qr(rng.normal(size=(8, 8)))[0] @ coordinates
+    transitions = np.tile(np.arange(40), (40, 1))  # The last symbol.
+
+  def penalty(coordinates):
+    inside = coordinates @ matrix @ np.linalg.inv(coordinates)
+    change = _adding(inside)
+    return _penalty(_MANY_SYMBOLS, change, transitions, coordinates)[0]
+
+  np.testing.assert_allclose(penalty(coordinates), penalty(_AS_IS), rtol=0.1)
 
 
 def test_a_constant_level_has_gain_0():
@@ -81,28 +104,19 @@ def test_a_constant_level_has_gain_0():
 
 
 def test_the_spread_of_what_means_the_same_counts():
-  gain, _ = _penalty(_CONFIG, _passing)
+  gain, _ = _penalty(_MANY_SYMBOLS, _passing)
   # Of one state, all strings mean the same: the variance is all spread.
-  spread, _ = _penalty(_CONFIG, _passing, np.zeros((1, 2), int))
+  spread, _ = _penalty(_MANY_SYMBOLS, _passing, np.zeros((1, 40), int))
   assert spread > 50 * gain
 
 
 def test_clusters_that_shrink_from_level_to_level_are_spread():
   """What a chunk means is what its last child does: the last symbol."""
 
-  def halving(block):
-    block = _passing(block)
-    signs = jnp.concatenate([jnp.eye(8), -jnp.eye(8)], axis=1)
-    into = jnp.zeros_like(block['ffn_in']['kernel']).at[:, :16].set(signs)
-    out = jnp.zeros_like(block['ffn_out']['kernel']).at[:16].set(-signs.T / 2)
-    block['ffn_in'] = {**block['ffn_in'], 'kernel': into}
-    block['ffn_out'] = {**block['ffn_out'], 'kernel': out}
-    return block
-
   last = np.array([[0, 1], [0, 1]])
   kept, _ = _penalty(_CONFIG, _passing, last)
   np.testing.assert_allclose(kept, (1 + 2 / 8) ** 0.5, rtol=0.1)
-  shrunk, _ = _penalty(_CONFIG, halving, last)
+  shrunk, _ = _penalty(_CONFIG, _adding(-np.eye(8) / 2), last)
   assert shrunk > 10 * kept
 
 
