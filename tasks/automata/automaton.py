@@ -121,7 +121,10 @@ def final_states(automaton: Automaton, tokens: jax.Array) -> jax.Array:
   """
   num_states = len(automaton.outputs)
   if num_states > _MAX_COMPOSED:
-    return _read_by_symbol(automaton, tokens)
+    states_BxW = states_by_symbol(
+      automaton.transitions, automaton.start, tokens
+    )
+    return states_BxW[:, -1]
   # Maps are most of the memory that long strings need.
   dtype = np.int8 if num_states <= 128 else np.int32
   identity_Q = np.arange(num_states, dtype=dtype)
@@ -139,13 +142,22 @@ def final_states(automaton: Automaton, tokens: jax.Array) -> jax.Array:
   return whole_BxQ[:, automaton.start].astype(jnp.int32)
 
 
-def _read_by_symbol(automaton: Automaton, tokens: jax.Array) -> jax.Array:
-  """Returns what `final_states` does, in W steps."""
-  transitions = jnp.asarray(automaton.transitions)
+def states_by_symbol(
+  transitions_QxV: np.ndarray, start: int, tokens: jax.Array
+) -> jax.Array:
+  """Returns the states after each symbol of strings, int32 [B, W], in W steps.
+
+  Args:
+    transitions_QxV: The next state by state and symbol.
+    start: The state before the first symbol, and where there is none.
+    tokens: Right-aligned strings, int32 [B, W].
+  """
+  transitions_QxV = jnp.asarray(transitions_QxV)
 
   def step(state_B, token_B):
-    after_B = transitions[state_B, token_B]
-    return jnp.where(token_B == task.NO_SYMBOL, state_B, after_B), None
+    after_B = transitions_QxV[state_B, token_B]
+    state_B = jnp.where(token_B == task.NO_SYMBOL, state_B, after_B)
+    return state_B, state_B
 
-  start_B = jnp.full(tokens.shape[0], automaton.start, jnp.int32)
-  return jax.lax.scan(step, start_B, jnp.asarray(tokens).T)[0]
+  start_B = jnp.full(tokens.shape[0], start, jnp.int32)
+  return jax.lax.scan(step, start_B, jnp.asarray(tokens).T)[1].T

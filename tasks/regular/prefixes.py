@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-import jax
 import jax.numpy as jnp
 
 from tasks import task
+from tasks.automata import automaton
 from tasks.regular import regular_task
 
 
@@ -64,12 +64,8 @@ class Prefixes(task.TokenTask):
   def solve(self, tokens):
     """See base class; symbol by symbol."""
     machine = self._whole.machine
-    transitions, outputs = map(jnp.asarray, (machine[0], machine.outputs))
-
-    def step(state_B, token_B):
-      is_symbol_B = token_B != task.NO_SYMBOL
-      state_B = jnp.where(is_symbol_B, transitions[state_B, token_B], state_B)
-      return state_B, jnp.where(is_symbol_B, outputs[state_B], task.NO_SYMBOL)
-
-    start_B = jnp.full(tokens.shape[0], machine.start, jnp.int32)
-    return jax.lax.scan(step, start_B, jnp.asarray(tokens).T)[1].T
+    states_BxW = automaton.states_by_symbol(
+      machine.transitions, machine.start, tokens
+    )
+    answers_BxW = jnp.asarray(machine.outputs)[states_BxW]
+    return jnp.where(tokens == task.NO_SYMBOL, task.NO_SYMBOL, answers_BxW)
