@@ -101,6 +101,7 @@ _SMALL_RNN = {**_RNN, 'architecture_params': {'hidden_size': 64}}
 _SMALL_TRANSFORMER = {
   **_TRANSFORMER,
   'architecture_params': {'positional_encodings': 'RELATIVE', 'num_layers': 2},
+  'batch_size': 32,
   'range_test_batch_size': 64,
 }
 _SMALL_MODELS = {
