@@ -9,7 +9,7 @@ from absl import app, flags, logging
 import jax
 import jax.numpy as jnp
 
-from experiments.engine import devices, progress, tables
+from experiments.engine import allocation, devices, progress, tables
 from experiments.formal import builders, config, data, training
 
 _ROUNDS = flags.DEFINE_integer(
@@ -29,6 +29,7 @@ def run(main: Callable[[], None]) -> None:
       raise app.UsageError('Unexpected arguments.')
     # JAX names devices that it lacks, and checkpoints have much to say.
     logging.set_verbosity(logging.ERROR)
+    allocation.keep_freed()  # As launchers do.
     main()
 
   app.run(run_main)

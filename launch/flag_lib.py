@@ -13,6 +13,7 @@ from absl import app, flags, logging
 import jax
 
 from experiments.engine import (
+  allocation,
   devices,
   errors,
   json_reading,
@@ -319,13 +320,14 @@ def _parse(argv: Sequence[str]) -> list[str]:
 
 
 def run(main: Callable[[], None]) -> None:
-  """Runs a launcher: quiet libraries, kept compilations, one-line errors."""
+  """Runs a launcher: quiet, memory and compilations kept, one-line errors."""
 
   def guarded(argv: Sequence[str]) -> None:
     for number, usual in _USUAL.items():
       if signal.getsignal(number) != signal.SIG_IGN:
         signal.signal(number, usual)
     logging.set_verbosity(logging.ERROR)
+    allocation.keep_freed()
     if not jax.config.jax_compilation_cache_dir:
       keep_compilations()
     try:
