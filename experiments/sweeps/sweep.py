@@ -50,6 +50,18 @@ class _Made(NamedTuple):
   tests: dict[str, tuple[config_lib.Experiment, Any]]
 
 
+# Fields that say how much is done, not what.
+_AMOUNTS = (
+  'warmup_steps',
+  'training_steps',
+  'batch_size',
+  'sequence_length',
+  'min_range_test_length',
+  'max_range_test_length',
+  'range_test_batch_size',
+)
+
+
 def narrowed(
   preset: grid.Preset,
   tasks: Sequence[str] | None = None,
@@ -66,22 +78,26 @@ def narrowed(
     models: Names of those to keep.
     learning_rates: In place of the preset's.
     seeds: In place of the preset's.
-    **fields: Of `Experiment`, in place of those that all cells share.
+    **fields: Of `Experiment`, in place of those that all cells share; how much
+      is done also in place of what cells have of their own.
 
   Raises:
     ValueError: If it has no such task or model, nothing is left, or cells have
-      a field of their own.
+      another field of their own.
   """
   selection.check_lists(
     tasks=tasks, models=models, learning_rates=learning_rates, seeds=seeds
   )
+  tasks = selection.chosen('task', tasks, preset.tasks)
+  models = selection.chosen('model', models, preset.models)
   fields = options.given(fields)
+  amounts = {k: v for k, v in fields.items() if k in _AMOUNTS}
   for name in fields:
     of_cells = [
       key
-      for kind in (preset.tasks, preset.models)
+      for kind in (tasks, models)
       for key, values in kind.items()
-      if name in values
+      if name in values and name not in amounts
     ]
     if of_cells or name in own.OF_CELLS:
       which = ', '.join(of_cells) or 'the tasks and models'
@@ -89,16 +105,20 @@ def narrowed(
         f'--{name} is not one for all: the sweep sets it for {which}. To choose'
         ' it, write a file for --cells.'
       )
-  tasks = selection.chosen('task', tasks, preset.tasks)
   return dataclasses.replace(
     preset,
     base={**preset.base, **fields},
-    tasks=tasks,
+    tasks={k: _with(v, amounts) for k, v in tasks.items()},
     tests={k: tests for k, tests in preset.tests.items() if k in tasks},
-    models=selection.chosen('model', models, preset.models),
+    models={k: _with(v, amounts) for k, v in models.items()},
     learning_rates=learning_rates or preset.learning_rates,
     seeds=seeds or preset.seeds,
   )
+
+
+def _with(fields, others):
+  """Returns fields with the values that others have of the same."""
+  return {name: others.get(name, value) for name, value in fields.items()}
 
 
 def part_of(cells: Sequence[grid.Cell], part: str) -> Sequence[grid.Cell]:

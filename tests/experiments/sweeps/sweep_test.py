@@ -201,3 +201,21 @@ def test_a_signal_during_the_last_checkpoint_stops(tmp_path, monkeypatch):
     sweep.sweep('smoke', once, str(tmp_path))
   monkeypatch.undo()
   assert sweep.sweep('smoke', once, str(tmp_path))
+
+
+@pytest.mark.parametrize('name', presets.PRESETS)
+def test_how_much_is_done_may_be_said_for_all_cells(name):
+  preset = presets.PRESETS[name]
+  if not preset.tasks:  # Of a user's automata.
+    preset = dataclasses.replace(preset, tasks={'d_2': {}})
+  amounts = {
+    'training_steps': 2,
+    'warmup_steps': 1,
+    'batch_size': 3,
+    'max_range_test_length': 60,
+    'range_test_batch_size': 5,
+  }
+  cells = grid.cells(sweep.narrowed(preset, **amounts))
+  assert len(cells) == len(preset.tasks) * len(preset.models)
+  for cell in cells:
+    assert amounts.items() <= vars(cell.experiment).items()
