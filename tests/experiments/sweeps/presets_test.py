@@ -129,7 +129,8 @@ def test_small_cells_differ_from_the_faithful_ones_as_is_said(name, num_cells):
     if cell.model in ('rnn', 'transformer'):
       free += ('architecture_params',)
     if cell.model == 'transformer':
-      free += ('range_test_batch_size',)
+      free += ('batch_size', 'range_test_batch_size')
+      assert cell.experiment.batch_size == 32
     for field in dataclasses.fields(same.experiment):
       value = getattr(cell.experiment, field.name)
       is_same = value == getattr(same.experiment, field.name)
