@@ -109,11 +109,13 @@ def check_bounds(
   Raises:
     ValueError: If it is not.
   """
-  shown = reprlib.repr(value)
   if minimum is not None and not value >= minimum:
-    raise ValueError(f'{name} must be at least {minimum}, got {shown}.')
-  if maximum is not None and not value <= maximum:
-    raise ValueError(f'{name} must be at most {maximum:,}, got {shown}.')
+    limit = f'at least {minimum}'
+  elif maximum is not None and not value <= maximum:
+    limit = f'at most {maximum:,}'
+  else:
+    return
+  raise ValueError(f'{name} must be {limit}, got {reprlib.repr(value)}.')
 
 
 def _fits(value: Any, kind: Any) -> bool:

@@ -92,18 +92,14 @@ def cells(preset: Preset) -> list[Cell]:
           # Which say themselves how long they are.
           longest, _ = held['lengths'][-1]
           fields.setdefault('sequence_length', longest)
-        # All are made, so that a bad seed or rate fails now.
-        experiment, *_ = (
-          config_lib.Experiment(
-            **{
-              **fields,
-              'learning_rate': learning_rate,
-              'seed': seed,
-              'model_init_seed': seed,
-            }
-          )
-          for learning_rate, seed in runs
-        )
+        fields['learning_rate'], seed = runs[0]
+        fields['seed'] = fields['model_init_seed'] = seed
+        experiment = config_lib.Experiment(**fields)
+        # A bad rate or seed fails now.
+        for learning_rate in preset.learning_rates[1:]:
+          experiment.replaced(learning_rate=learning_rate)
+        for seed in preset.seeds[1:]:
+          experiment.replaced(seed=seed)
       tests = preset.tests.get(task, {'': experiment.task_params})
       found.append(Cell(task, model, experiment, runs, tests))
   return found

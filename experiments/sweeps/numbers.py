@@ -79,9 +79,14 @@ def tables(
   """
   by_cell = {(r.preset, r.task, r.model): r for r in measured}
   all_presets = {**(own or {}), **presets.PRESETS}
+  # The paper's cells are shown, if missing, wherever ours are.
+  found = {name for name, _, _ in by_cell}
+  table_of = {n: preset.beside or n for n, preset in all_presets.items()}
+  shown = found | {table_of.get(name, name) for name in found}
   known = {
     (name, cell.task, cell.model): cell
     for name, preset in all_presets.items()
+    if name in shown
     for cell in grid.cells(preset)
   }
   for key, result in by_cell.items():
@@ -91,10 +96,6 @@ def tables(
     for test in result.accuracy:
       if test not in tests:
         raise ValueError(f'The cell {"/".join(key)} has no test {test!r}.')
-  found = {name for name, _, _ in by_cell}
-  # The paper's cells are shown, if missing, wherever ours are.
-  table_of = {n: preset.beside or n for n, preset in all_presets.items()}
-  shown = found | {table_of[name] for name in found}
   by_table: dict[str, list[Entry]] = {}
   for name, preset in all_presets.items():
     if name not in shown:
