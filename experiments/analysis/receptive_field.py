@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import jax
 from matplotlib import figure as figure_lib
 import numpy as np
 
@@ -37,7 +38,7 @@ def analyze(
   subject_lib.check_fits(subject, num_strings, length)
   tokens = next(subject_lib.sample(subject, num_strings, [length]))
   module = model.RegularGPT(subject.config)
-  answer_B = module.apply(subject.params, tokens).argmax(-1)
+  answer_B = jax.jit(module.apply)(subject.params, tokens).argmax(-1)
   _analyze(
     module,
     subject.params,

@@ -230,8 +230,12 @@ def test_transformers_are_those_of_the_papers(encodings):
 
 @pytest.mark.parametrize(
   'name, params',
-  [(name, {}) for name in small.RNN_PARAMS]
-  + [('transformer_encoder', {'positional_encodings': 'RELATIVE'})],
+  # LSTMs differ in Haiku's cell alone.
+  slow.unless(
+    lambda name, params: not name.endswith('lstm'),
+    [(name, {}) for name in small.RNN_PARAMS]
+    + [('transformer_encoder', {'positional_encodings': 'RELATIVE'})],
+  ),
   ids=_id,
 )
 def test_gradients_match_finite_differences(name, params):

@@ -24,7 +24,8 @@ def _penalty(
   gpt, change=lambda block: block, transitions=None, coordinates=_AS_IS
 ):
   module = model.RegularGPT(gpt)
-  params = module.init(jax.random.key(0), jnp.zeros((1, 1), int))
+  params = jax.jit(module.init)(jax.random.key(0), np.zeros((1, 1), int))
+  params = jax.device_get(params)
   # What is moved must have a size.
   for name in ('embedding', 'pad'):
     states = params['params'][name] + 1.0
@@ -41,7 +42,7 @@ def _penalty(
 def _passing(block):
   """A block that hands its last child on."""
   for name in ('projection', 'ffn_out'):
-    block[name] = jax.tree.map(jnp.zeros_like, block[name])
+    block[name] = jax.tree.map(np.zeros_like, block[name])
   return block
 
 
@@ -58,10 +59,11 @@ def _adding(matrix):
 
   def change(block):
     block = _passing(block)
-    signs = jnp.concatenate([jnp.eye(8), -jnp.eye(8)], axis=1)
-    into = jnp.zeros_like(block['ffn_in']['kernel']).at[:, :16].set(signs)
-    out = jnp.zeros_like(block['ffn_out']['kernel'])
-    out = out.at[:16].set(signs.T @ matrix.T)
+    signs = np.concatenate([np.eye(8), -np.eye(8)], axis=1)
+    into = np.zeros_like(block['ffn_in']['kernel'])
+    into[:, :16] = signs
+    out = np.zeros_like(block['ffn_out']['kernel'])
+    out[:16] = signs.T @ matrix.T
     block['ffn_in'] = {**block['ffn_in'], 'kernel': into}
     block['ffn_out'] = {**block['ffn_out'], 'kernel': out}
     return block
@@ -91,8 +93,8 @@ def test_in_which_coordinates_states_are_does_not_count(has_maps):
 def test_a_constant_level_has_gain_0():
   def constant(block):
     block['ffn_out'] = {
-      'kernel': jnp.zeros_like(block['ffn_out']['kernel']),
-      'bias': jnp.ones_like(block['ffn_out']['bias']),
+      'kernel': np.zeros_like(block['ffn_out']['kernel']),
+      'bias': np.ones_like(block['ffn_out']['bias']),
     }
     return block
 

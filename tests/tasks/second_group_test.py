@@ -154,7 +154,11 @@ def test_classes_are_balanced_at_every_length(name, sampler):
 
 
 @pytest.mark.parametrize(
-  ('name', 'sampler'), [*((n, 'paper') for n in OWN_POSITIVES), PROGRAMS[-1]]
+  ('name', 'sampler'),
+  slow.unless(
+    lambda name, sampler: name not in _LIKE_OTHERS,
+    [*((n, 'paper') for n in OWN_POSITIVES), PROGRAMS[-1]],
+  ),
 )
 def test_strings_do_not_depend_on_the_width(name, sampler):
   for length in (1, 7, 12):

@@ -32,7 +32,10 @@ def _answers(config, params, tokens, path):
 
 
 # Those left out are like others, but in their numbers.
-_LIKE_OTHERS = ('d_1', 'd_2', 'd_3', 'd_4', 'tomita_1', 'tomita_2', 'tomita_4')
+_LIKE_OTHERS = (
+  *('d_1', 'd_2', 'd_3', 'd_4', 'tomita_1', 'tomita_2', 'tomita_4'),
+  *BINARY,
+)
 
 
 @pytest.mark.parametrize(

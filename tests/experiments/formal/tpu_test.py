@@ -22,7 +22,7 @@ from tests import slow
 
 _TINY = config.Experiment(embedding_dim=8, num_heads=2, sequence_length=9)
 _WIDTH = 9
-_QUICK = ('regular_gpt', 'ndstack_rnn', 'transformer_encoder', 'rwkv_7')
+_QUICK = ('regular_gpt', 'ndstack_rnn')
 # With a single answer, and, of some, with an answer a symbol.
 _CASES = [
   *((name, 'parity_check') for name in sorted(registries.MODEL_BUILDERS)),

@@ -157,8 +157,8 @@ def test_warm_up_and_cosine_scale_the_step():
   moved = step(first.replace(step=jnp.int32(6)), _batch(0))
   chex.assert_trees_all_close(moved.params, first.params, atol=1e-9)
   moved = step(first, _batch(0))
-  change = jax.tree.map(lambda a, b: a - b, moved.params, first.params)
-  assert optax.tree.norm(change) > 1e-4
+  change = jax.tree.map(np.subtract, moved.params, first.params)
+  assert max(np.abs(x).max() for x in jax.tree.leaves(change)) > 1e-4
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def _name(tree, depth, slots):
     (3, 2, [None, None]),
     (3, 2, [None, 0]),
     (3, 2, [None, 1, 1]),
-    (2, 3, [None, 2]),
+    pytest.param(2, 3, [None, 2], marks=pytest.mark.slow),
     (2, 3, [None, 1]),
   ],
 )

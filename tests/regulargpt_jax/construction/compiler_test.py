@@ -96,7 +96,9 @@ def test_equivalent_automata_compile_to_the_same_parameters():
   ('every', 'tokens', 'paths'),
   [
     (2, FEWER, ['reduce']),
-    (5, LONGEST[::33], ['scan', 'reference']),
+    pytest.param(
+      5, LONGEST[::33], ['scan', 'reference'], marks=pytest.mark.slow
+    ),
     pytest.param(1, SHORT, ['reduce'], marks=pytest.mark.slow),
     pytest.param(1, LONGEST, ['scan', 'reference'], marks=pytest.mark.slow),
   ],
