@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from regulargpt_jax.recurrent import pd_ssm, xlstm
+from tests.regulargpt_jax import numpy_oracle
 from tests.regulargpt_jax.recurrent import numpy_models
 
 _B, _T = 2, 9
@@ -53,31 +54,24 @@ _CASES = {
 
 @pytest.mark.parametrize('name', _CASES)
 def test_values_and_gradients(name):
-  """Gradients of a random weighting, along a random direction of each input."""
+  """Gradients of a random weighting, along a random direction."""
   fast, slow, make = _CASES[name]
-  inputs = make()
-  expected = slow(*inputs)
+  inputs = dict(enumerate(make()))
+  expected = slow(*inputs.values())
   weights = _RNG.normal(size=expected.shape)
 
-  def loss(*inputs):
-    out = fast(*inputs)
+  def loss(inputs):
+    out = fast(*inputs.values())
     return jnp.sum(out * weights), out
 
-  which = tuple(range(len(inputs)))
-  gradient = jax.jit(jax.grad(loss, which, has_aux=True))
-  found, out = gradient(*(jnp.asarray(x, jnp.float32) for x in inputs))
+  found, out = jax.jit(jax.grad(loss, has_aux=True))(
+    {k: jnp.asarray(x, jnp.float32) for k, x in inputs.items()}
+  )
   np.testing.assert_allclose(out, expected, atol=1e-4)
-  for k, own in enumerate(found):
-    direction = _RNG.normal(size=inputs[k].shape)
-    step = [1e-5 * direction if j == k else 0 for j in which]
-    above, below = (
-      np.sum(
-        weights * slow(*(x + s * y for x, y in zip(inputs, step, strict=True)))
-      )
-      for s in (1, -1)
-    )
-    slope = (above - below) / 2e-5
-    assert np.sum(own * direction) == pytest.approx(slope, rel=1e-3, abs=1e-2)
+  measured, by_gradient = numpy_oracle.slopes(
+    lambda inputs: np.sum(weights * slow(*inputs.values())), inputs, found
+  )
+  np.testing.assert_allclose(by_gradient, measured, rtol=1e-3, atol=1e-2)
 
 
 def test_columns_are_one_hot_and_their_gradient_is_the_softmaxs():
