@@ -129,9 +129,9 @@ class Experiment(experiment_lib.BaseExperiment):
   spread_weight: float = options.option(
     0.0,
     'Weight of a penalty on how far the states of one meaning are from their'
-    " mean: one map of the task's automaton. 0 as in the paper; 0.1, beside the"
-    ' others, has launch.certify prove more; all penalties then grow to their'
-    ' weights in the first 0.3 of the steps.',
+    " mean: one map of the task's automaton. 0 as in the paper; 0.03, beside"
+    ' contraction_weight and node_weight, has launch.certify prove more; both'
+    ' penalties then grow to their weights in the first 0.3 of the steps.',
     minimum=0,
   )
   node_weight: float = options.option(

@@ -10,7 +10,7 @@ import numpy as np
 from experiments.formal import blame, builders, data, registries, strings
 from experiments.formal import config as config_lib
 from tasks import task as task_lib
-from tasks.regular import automaton_task
+from tasks.regular import automaton_task, prefixes
 from tasks.strings import strings_task
 
 _NUM_EXAMPLES = 5
@@ -75,6 +75,8 @@ def describe(experiment: config_lib.Experiment) -> str:
   task = builders.make_task(experiment)
   strings.check(experiment, task)
   page = [_docstring(task)]
+  if isinstance(task, prefixes.Prefixes):
+    page = [_docstring(task.whole), '', *page]
   if experiment.regex:
     page = [f'{config_lib.task_title(experiment)}:', *page]
   if isinstance(task, automaton_task.AutomatonTask):

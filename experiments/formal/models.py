@@ -129,12 +129,15 @@ def make_baseline(
     raise ValueError('transformer reads no computation tokens.')
   check_params(experiment, _baseline_kinds(name))
   params |= experiment.architecture_params
+  trained, tested = (
+    num_read(experiment, task, length)
+    for length in (experiment.sequence_length, experiment.longest_tested)
+  )
   num_positions = params.get('randomized_positions')
-  longest = num_read(experiment, task, experiment.longest_tested)
-  if num_positions is not None and num_positions < longest:
+  if num_positions is not None and num_positions < max(trained, tested):
     raise ValueError(
       f'randomized_positions ({num_positions:,}) must be at least what is read'
-      f' of the longest test string ({longest:,}).'
+      f' of the longest string ({max(trained, tested):,}).'
     )
   build = functools.partial(
     baselines.BUILDERS[name], task.output_size, return_all_outputs=True
@@ -148,13 +151,6 @@ def make_baseline(
   if name in _STACKS and 'stack_size' not in params:
     core = test_core = build_with_room
   elif name == 'tape_rnn':
-    trained, tested = (
-      num_read(experiment, task, length)
-      for length in (
-        experiment.sequence_length,
-        experiment.longest_tested,
-      )
-    )
     size = params.setdefault('memory_size', trained)
     core = build(**params)
     test_core = build(**{**params, 'memory_size': max(size, tested)})

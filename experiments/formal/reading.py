@@ -19,22 +19,19 @@ def reads_input_alone(
   experiment: config_lib.Experiment, task: task_lib.GeneralizationTask
 ) -> bool:
   """Whether a model's one answer is read off the input's last position."""
-  return (
-    data.is_single_output(task)
-    and not experiment.is_autoregressive
-    and not experiment.computation_steps_mult
-  )
+  return data.is_single_output(task) and _reads_no_more(experiment)
 
 
 def reads_in_place(
   experiment: config_lib.Experiment, task: task_lib.GeneralizationTask
 ) -> bool:
   """Whether a model's answers are read off the input's own positions."""
-  return (
-    getattr(task, 'answers_in_place', False)
-    and not experiment.is_autoregressive
-    and not experiment.computation_steps_mult
-  )
+  in_place = getattr(task, 'answers_in_place', False)
+  return in_place and _reads_no_more(experiment)
+
+
+def _reads_no_more(experiment: config_lib.Experiment) -> bool:
+  return not (experiment.is_autoregressive or experiment.computation_steps_mult)
 
 
 def num_kinds(

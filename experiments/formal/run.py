@@ -183,10 +183,10 @@ def evaluate(
   Args:
     workdir: Its folder.
     output_dir: Where to write; by default the workdir.
-    lengths: Where given, strings of these alone are tested, and a table is
-      printed; nothing is written.
     task_module: See `load_experiment`.
     model_module: See `load_experiment`.
+    lengths: Where given, strings of these alone are tested, and a table is
+      printed; nothing is written.
     **overrides: Fields of the experiment to evaluate with other values, as
       `max_range_test_length`, where not None. Their results need an
       `output_dir` of their own.

@@ -103,7 +103,7 @@ PRESETS = {
   ),
   # Trained at 64 tokens, C = 4 has three levels, enough for 64 tokens; C = 16
   # and 32 have two, enough for 256 and 1,024. In the paper C = 32, 64 and 128
-  # have two, enough for 1,024, 4,096 and 16,384. Minutes on a CPU.
+  # have two, enough for 1,024, 4,096 and 16,384. Half an hour on a CPU.
   'tiny': Preset(
     _TINY,
     {

@@ -1,9 +1,9 @@
 """How papers since 2023 test state tracking, as data: presets and numbers.
 
 A protocol says which lengths are trained on and which are scored, and how. All
-models of all protocols are trained alike, as far as they can be: width 64, two
-layers, the same steps, batches, rates and seeds. Where a paper's own recipe
-differs, `training_steps` and `batch_size` are flags of launch.sweep.
+models of all protocols are trained alike: width 64, two layers where a model
+has several, the same steps, batches, rates and seeds. Where a paper's own
+recipe differs, `training_steps` and `batch_size` are flags of launch.sweep.
 """
 
 from typing import NamedTuple
@@ -77,8 +77,8 @@ _MODELS = {
   **_with_signs('gated_delta_product'),
   **_with_signs('rwkv_7'),
   'pd_ssm': {},
-  # As in the paper, but for width and steps; and ours, which knows the
-  # automaton in training: see docs/sweeps.md.
+  # The paper's loss; and ours, which knows the automaton in training: see
+  # docs/sweeps.md.
   'regular_gpt_c2': {'architecture': 'regular_gpt', 'chunk_size': 2},
   'recipe_c2': {
     'architecture': 'regular_gpt',
@@ -148,7 +148,7 @@ _COLUMNS = (
 )
 _DELETANG = 'Deletang et al., 2023, Table 2, the best of 10 seeds'
 _CHI = 'Chi et al., 2023, Table 1, the best of all runs on these lengths'
-_GRAZZI = 'Grazzi et al., 2024, Table 3, scaled, the best of 3 seeds'
+_GRAZZI = 'Grazzi et al., 2025, Table 3, scaled, the best of 3 seeds'
 _SLICE = (
   'SLiCE, 2025, Table 2, not scaled, mean of 5 seeds, step chosen on these'
   ' lengths'

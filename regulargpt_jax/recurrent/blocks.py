@@ -13,6 +13,8 @@ import jax.numpy as jnp
 EIGENVALUES = ('[0,1]', '[-1,1]')
 # More would compile for hours.
 _MAX_LAYERS = 256
+# Symbols that a short convolution sees, as in all the papers that have one.
+_CONVOLUTION_SIZE = 4
 
 
 class TokenModel(nn.Module):
@@ -100,15 +102,13 @@ class FeedForward(nn.Module):
 class ShortConvolution(nn.Module):
   """A causal convolution of each feature with itself, then SiLU."""
 
-  size: int = 4
-
   @nn.compact
   def __call__(self, x_BxTxF):
     """Maps [B, T, F], which is 0 where no symbol is, to [B, T, F]."""
     kernel = self.param(
       'kernel',
-      nn.initializers.normal(self.size**-0.5),
-      (self.size, x_BxTxF.shape[-1]),
+      nn.initializers.normal(_CONVOLUTION_SIZE**-0.5),
+      (_CONVOLUTION_SIZE, x_BxTxF.shape[-1]),
     )
     return nn.silu(_convolved(kernel, x_BxTxF))
 
@@ -171,13 +171,12 @@ def _product_gradients(inputs, gradient):
 _product.defvjp(lambda x, kernel: (x @ kernel, (x, kernel)), _product_gradients)
 
 
-def linear(features: int, name: str | None = None) -> nn.Dense:
+def linear(features: int) -> nn.Dense:
   """Returns a linear layer without bias: 0 stays 0."""
   return nn.Dense(
     features,
     use_bias=False,
     dot_general=lambda x, kernel, *_, **__: _product(x, kernel),
-    name=name,
   )
 
 
@@ -199,8 +198,8 @@ def unit(x: jax.Array) -> jax.Array:
 class DecayGate(nn.Module):
   """Steps dt = softplus(W x + bias), and gates exp(-exp(A) dt), of each head.
 
-  Of Mamba-2 (Dao and Gu, 2024, arXiv:2405.21060) and of Gated DeltaNet;
-  initialised as there: exp(A) uniform in 1..16, steps log-uniform in
+  Of Gated DeltaNet and of Mamba-2 (Dao and Gu, 2024, arXiv:2405.21060), and
+  initialised as the latter's: exp(A) uniform in 1..16, steps log-uniform in
   0.001..0.1.
   """
 

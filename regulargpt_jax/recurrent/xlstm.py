@@ -84,7 +84,7 @@ def recur_mlstm(
 
 
 def _init_forget(rng, shape):
-  """Biases 3 to 6, head by head: remembers at first, as the authors' code."""
+  """Biases 3 to 6, head by head, as mLSTM's in the authors' code."""
   del rng
   bias_H = jnp.linspace(3.0, 6.0, shape[0])
   return jnp.broadcast_to(bias_H.reshape(-1, *[1] * (len(shape) - 1)), shape)

@@ -14,6 +14,9 @@ class Prefixes(task.TokenTask):
 
   How papers on state tracking train (Liu et al., 2023; Merrill et al., 2024):
   an answer a symbol, given where the symbol is read.
+
+  Attributes:
+    whole: The task whose answer to the whole string it is.
   """
 
   answers_in_place = True
@@ -32,26 +35,26 @@ class Prefixes(task.TokenTask):
         f'{type(whole).__name__} has no answers to all prefixes: some are none'
         ' of its strings.'
       )
-    self._whole = whole
+    self.whole = whole
 
   @property
   def input_size(self) -> int:
     """See base class."""
-    return self._whole.input_size
+    return self.whole.input_size
 
   @property
   def output_size(self) -> int:
     """See base class."""
-    return self._whole.output_size
+    return self.whole.output_size
 
   @property
   def input_symbols(self) -> Sequence[str]:
     """See base class."""
-    return self._whole.input_symbols
+    return self.whole.input_symbols
 
   def input_length(self, length: int) -> int:
     """See base class."""
-    return self._whole.input_length(length)
+    return self.whole.input_length(length)
 
   def output_length(self, input_length: int) -> int:
     """See base class."""
@@ -59,11 +62,11 @@ class Prefixes(task.TokenTask):
 
   def sample_tokens(self, rng, batch_size, length, width):
     """See base class; those of the whole."""
-    return self._whole.sample_tokens(rng, batch_size, length, width)
+    return self.whole.sample_tokens(rng, batch_size, length, width)
 
   def solve(self, tokens):
     """See base class; symbol by symbol."""
-    machine = self._whole.machine
+    machine = self.whole.machine
     states_BxW = automaton.states_by_symbol(
       machine.transitions, machine.start, tokens
     )

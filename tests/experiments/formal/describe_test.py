@@ -20,6 +20,15 @@ def test_strings_shown_are_of_more_than_the_first_label(tmp_path):
     assert label == ('TRUE' if string[0] == '0' else 'FALSE')
 
 
+def test_a_task_of_prefixes_says_of_what():
+  parity, of_prefixes = (
+    describe.describe(config.Experiment(answers=answers)).splitlines()
+    for answers in ('last', 'prefixes')
+  )
+  assert of_prefixes[0] == parity[0]
+  assert 'What does an automaton answer after each symbol?' in of_prefixes
+
+
 def test_of_many_answers_the_first_are_counted():
   experiment = config.Experiment(
     task='word_problem', task_params={'group': 'Z21'}

@@ -254,7 +254,15 @@ def test_options_that_a_baseline_has_not_are_refused():
     (
       'transformer_encoder',
       {'architecture_params': {'randomized_positions': 15}},
-      r'longest test string \(16\)',
+      r'longest string \(16\)',
+    ),
+    (
+      'transformer_encoder',
+      {
+        'architecture_params': {'randomized_positions': 17},
+        'sequence_length': 9,
+      },
+      r'longest string \(18\)',
     ),
     ('rnn', {'architecture_params': {'input_window': 2}}, 'return all'),
   ],

@@ -67,19 +67,6 @@ def test_padding_never_matters_nor_what_comes_later(name):
 
 
 @pytest.mark.parametrize(
-  'name', ['mamba_2', 'gated_delta_net', 'gated_delta_product', 'rwkv_7']
-)
-def test_eigenvalues_are_a_choice(name):
-  tokens = jnp.array([[0, 1, 2, 1]])
-  params = jax.jit(_made(name).init)(jax.random.key(0), tokens)
-  one, other = (
-    jax.jit(_made(name, eigenvalues=range_).apply)(params, tokens)
-    for range_ in ('[0,1]', '[-1,1]')
-  )
-  assert jnp.abs(one - other).max() > 1e-6
-
-
-@pytest.mark.parametrize(
   ('name', 'fields', 'message'),
   [
     ('mamba_2', {'num_heads': 3}, r'num_heads must divide width \(8\), got 3'),

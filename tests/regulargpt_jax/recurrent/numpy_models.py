@@ -3,7 +3,8 @@
 One string at a time, nothing padded: each layer as its paper and the class's
 docstring say. Parameters are read by name, layers in the order of their making.
 
-Letters: T length, D width, F features, H heads, d head size.
+Letters: T length, D width, F features, H heads, d head size, K, V sizes of keys
+and values, N state size.
 """
 
 import numpy as np
@@ -61,24 +62,102 @@ def _decay(p, x):
   return step_TxH, np.exp(-np.exp(p['log_rate']) * step_TxH)
 
 
+# Recurrences of one string and head, which return the outputs, [T, V]; `xp` is
+# whose arrays they are of, NumPy or JAX's.
+def mamba_2(xp, x_TxV, b_TxK, c_TxK, step_T, gate_T):
+  """Dao and Gu, 2024."""
+  state, out = xp.zeros((x_TxV.shape[-1], b_TxK.shape[-1])), []
+  for x, b, c, step, gate in zip(
+    x_TxV, b_TxK, c_TxK, step_T, gate_T, strict=True
+  ):
+    state = gate * state + step * xp.outer(x, b)
+    out.append(state @ c)
+  return xp.stack(out)
+
+
+def gated_delta(xp, q_TxK, k_TxMxK, v_TxMxV, strength_TxM, gate_T):
+  """Yang et al., 2025, with the M keys a symbol of Siems et al., 2025."""
+  state, out = xp.zeros((v_TxMxV.shape[-1], q_TxK.shape[-1])), []
+  for q, keys, values, strengths, gate in zip(
+    q_TxK, k_TxMxK, v_TxMxV, strength_TxM, gate_T, strict=True
+  ):
+    state = gate * state
+    for k, v, strength in zip(keys, values, strengths, strict=True):
+      state = state - strength * xp.outer(state @ k - v, k)
+    out.append(state @ q)
+  return xp.stack(out)
+
+
+def mlstm(xp, q_TxK, k_TxK, v_TxV, log_input_T, forget_T):
+  """Beck et al., 2024, eq. 19 to 24."""
+  size = q_TxK.shape[-1]
+  state, normalizer, out = xp.zeros((v_TxV.shape[-1], size)), xp.zeros(size), []
+  for q, k, v, log_input, forget in zip(
+    q_TxK, k_TxK, v_TxV, log_input_T, forget_T, strict=True
+  ):
+    key = xp.exp(log_input) * k / size**0.5
+    state = forget * state + xp.outer(v, key)
+    normalizer = forget * normalizer + key
+    out.append(state @ q / xp.maximum(xp.abs(normalizer @ q), 1))
+  return xp.stack(out)
+
+
+def rwkv_7(xp, r_TxK, decay_TxK, k_TxK, v_TxV, removal_TxK, rate_TxK):
+  """Peng et al., 2025, eq. 17."""
+  state, out = xp.zeros((v_TxV.shape[-1], k_TxK.shape[-1])), []
+  for r, decay, k, v, removal, rate in zip(
+    r_TxK, decay_TxK, k_TxK, v_TxV, removal_TxK, rate_TxK, strict=True
+  ):
+    erase = xp.outer(removal, rate * removal)
+    state = state @ (xp.diag(decay) - erase) + xp.outer(v, k)
+    out.append(state @ r)
+  return xp.stack(out)
+
+
+def slstm(pre_Tx4xHxd, r_4xHxdxd):
+  """Returns h, [T, H, d] (Beck et al., 2024, eq. 8 to 14).
+
+  Without the running maximum: double precision bears it.
+  """
+  h = c = n = np.zeros(pre_Tx4xHxd.shape[2:])
+  out = []
+  for pre in pre_Tx4xHxd:
+    z, i, f, o = pre + np.einsum('hd,ghde->ghe', h, r_4xHxdxd)
+    c = _sigmoid(f) * c + np.exp(i) * np.tanh(z)
+    n = _sigmoid(f) * n + np.exp(i)
+    h = _sigmoid(o) * c / n
+    out.append(h)
+  return np.stack(out)
+
+
+def pd_ssm(p_TxNxN, d_TxN, b_TxN):
+  """Returns the states, complex [T, N] (Terzic et al., 2025)."""
+  state, out = np.eye(1, b_TxN.shape[-1])[0], []
+  for p, d, b in zip(p_TxNxN, d_TxN, b_TxN, strict=True):
+    state = p @ (d * state) + b
+    out.append(state)
+  return np.stack(out)
+
+
+def _by_head(recurrence, *inputs):
+  """Returns outputs, [T, H, V], of inputs [T, H, ...]."""
+  heads = range(inputs[0].shape[1])
+  return np.stack(
+    [recurrence(np, *(x[:, h] for x in inputs)) for h in heads], axis=1
+  )
+
+
+def _merged(x_TxHxd):
+  return x_TxHxd.reshape(len(x_TxHxd), -1)
+
+
 def _slstm(p, model, x):
-  num_heads = model.num_heads
   z, o = np.split(_linear(p, 0, x), 2, axis=-1)
   i, f = np.split(_linear(p, 1, _convolved(p, 0, x)), 2, axis=-1)
-  z, i, f, o = (_heads(y, num_heads) for y in (z, i, f, o))
-  h = c = n = np.zeros(z[0].shape)
-  out = []
-  for t in range(len(x)):
-    inside = np.einsum('hd,ghde->ghe', h, p['recurrent'])
-    z_t, i_t, f_t, o_t = (
-      y[t] + more for y, more in zip((z, i, f, o), inside, strict=True)
-    )
-    kept = _sigmoid(f_t + p['forget_bias'])
-    c = kept * c + np.exp(i_t) * np.tanh(z_t)
-    n = kept * n + np.exp(i_t)
-    h = _sigmoid(o_t) * c / n
-    out.append(_rms_norm(p, 0, h).reshape(-1))
-  return _linear(p, 2, np.array(out))
+  z, i, f, o = (_heads(y, model.num_heads) for y in (z, i, f, o))
+  pre = np.stack([z, i, f + p['forget_bias'], o], axis=1)
+  h = slstm(pre, p['recurrent'])
+  return _linear(p, 2, _merged(_rms_norm(p, 0, h)))
 
 
 def _mlstm(p, model, x):
@@ -88,21 +167,14 @@ def _mlstm(p, model, x):
   v = _linear(p, 2, inner)
   gates = _linear(p, 3, np.concatenate([q, k, v], axis=-1))
   log_input, forget = np.split(gates, 2, axis=-1)
-  added = np.exp(15 * np.tanh(log_input / 15))
-  kept = _sigmoid(forget + p['forget_bias'])
-  q, k, v = (_heads(y, model.num_heads) for y in (q, k, v))
-  k = k / np.sqrt(k.shape[-1])
-  cell, normalizer = np.zeros((*v[0].shape, k.shape[-1])), np.zeros(k[0].shape)
-  out = []
-  for t in range(len(x)):
-    cell = kept[t][:, None, None] * cell + added[t][:, None, None] * (
-      v[t][:, :, None] * k[t][:, None]
-    )
-    normalizer = kept[t][:, None] * normalizer + added[t][:, None] * k[t]
-    by = np.abs((normalizer * q[t]).sum(-1, keepdims=True))
-    h = np.einsum('hvk,hk->hv', cell, q[t]) / np.maximum(by, 1)
-    out.append(_rms_norm(p, 0, h).reshape(-1) + p['skip'] * convolved[t])
-  return _linear(p, 4, np.array(out) * _silu(z))
+  h = _by_head(
+    mlstm,
+    *(_heads(y, model.num_heads) for y in (q, k, v)),
+    15 * np.tanh(log_input / 15),
+    _sigmoid(forget + p['forget_bias']),
+  )
+  h = _merged(_rms_norm(p, 0, h)) + p['skip'] * convolved
+  return _linear(p, 4, h * _silu(z))
 
 
 def _mamba_2(p, model, x):
@@ -111,42 +183,32 @@ def _mamba_2(p, model, x):
   mixed = _convolved(p, 0, _linear(p, 1, x))
   values, b, c = np.split(mixed, [inner, inner + size], axis=-1)
   values = _heads(values, model.num_heads)
+  b, c = (np.repeat(y[:, None], model.num_heads, axis=1) for y in (b, c))
   step, gate = _decay(p, x)
   if model.eigenvalues == '[-1,1]':
     gate = 2 * gate - 1
-  state, out = np.zeros((*values[0].shape, size)), []
-  for t in range(len(x)):
-    state = gate[t][:, None, None] * state + (
-      (step[t][:, None] * values[t])[:, :, None] * b[t]
-    )
-    out.append((state @ c[t] + p['skip'][:, None] * values[t]).reshape(-1))
-  return _linear(p, 2, _rms_norm(p, 0, np.array(out) * _silu(z)))
+  y = _by_head(mamba_2, values, b, c, step, gate) + p['skip'][:, None] * values
+  return _linear(p, 2, _rms_norm(p, 0, _merged(y) * _silu(z)))
 
 
 def _gated_delta(p, model, x):
   num_factors = getattr(model, 'num_factors', 1)
-  num_heads = model.num_heads
 
-  def projected(number, num=num_factors):
-    y = _convolved(p, number, _linear(p, number, x))
-    return y.reshape(len(x), num, num_heads, -1)
+  def by_factor(y):
+    y = y.reshape(len(x), num_factors, model.num_heads, -1)
+    return y.swapaxes(1, 2)
 
-  q = _unit(projected(0, 1))[:, 0]
-  k, v = _unit(projected(1)), projected(2)
-  strength = _sigmoid(_linear(p, 3, x)).reshape(len(x), num_factors, num_heads)
+  q, k, v = (
+    _convolved(p, number, _linear(p, number, x)) for number in range(3)
+  )
+  strength = by_factor(_sigmoid(_linear(p, 3, x)))[..., 0]
   if model.eigenvalues == '[-1,1]':
     strength = 2 * strength
   _, gate = _decay(p, x)
-  state, out = np.zeros((num_heads, v.shape[-1], k.shape[-1])), []
-  for t in range(len(x)):
-    state = gate[t][:, None, None] * state
-    for m in range(num_factors):
-      known = np.einsum('hvk,hk->hv', state, k[t, m])
-      error = strength[t, m][:, None] * (v[t, m] - known)
-      state = state + error[:, :, None] * k[t, m][:, None]
-    h = np.einsum('hvk,hk->hv', state, q[t])
-    out.append(_rms_norm(p, 0, h).reshape(-1))
-  return _linear(p, 5, np.array(out) * _silu(_linear(p, 4, x)))
+  q = _unit(_heads(q, model.num_heads))
+  k, v = _unit(by_factor(k)), by_factor(v)
+  h = _rms_norm(p, 0, _by_head(gated_delta, q, k, v, strength, gate))
+  return _linear(p, 5, _merged(h) * _silu(_linear(p, 4, x)))
 
 
 def _rwkv_7(p, model, x):
@@ -167,22 +229,13 @@ def _rwkv_7(p, model, x):
     _heads(y, model.num_heads) for y in (r, k, v, decay, rate, removal)
   )
   bonus = _heads(p['bonus'][None], model.num_heads)[0]
-  removal = _unit(removal)
-  state, out = np.zeros((*v[0].shape, k.shape[-1])), []
-  for t in range(len(x)):
-    erased = np.einsum('hvk,hk->hv', state, removal[t])
-    state = state * decay[t][:, None] - (
-      erased[:, :, None] * (rate[t] * removal[t])[:, None]
-    )
-    state = state + v[t][:, :, None] * k[t][:, None]
-    h = np.einsum('hvk,hk->hv', state, r[t])
-    center = h - h.mean(-1, keepdims=True)
-    norm, scale = p['LayerNorm_0'], (center**2).mean(-1, keepdims=True) + 1e-6
-    h = center / np.sqrt(scale) * norm['scale'] + norm['bias']
-    h = h + (r[t] * bonus * k[t]).sum(-1, keepdims=True) * v[t]
-    out.append(h.reshape(-1))
+  h = _by_head(rwkv_7, r, decay, k, v, _unit(removal), rate)
+  center = h - h.mean(-1, keepdims=True)
+  norm, scale = p['LayerNorm_0'], (center**2).mean(-1, keepdims=True) + 1e-6
+  h = center / np.sqrt(scale) * norm['scale'] + norm['bias']
+  h = h + (r * bonus * k).sum(-1, keepdims=True) * v
   gate = _linear(p, 8, _sigmoid(_linear(p, 7, x_g)))
-  return _linear(p, 9, np.array(out) * gate)
+  return _linear(p, 9, _merged(h) * gate)
 
 
 def _pd_ssm(p, model, x):
@@ -190,18 +243,14 @@ def _pd_ssm(p, model, x):
     return _sigmoid(_linear(p, name, _gelu(_linear(p, f'{name}_hidden', x))))
 
   chosen = numpy_oracle.softmax(_linear(p, 0, x))
+  mixed = np.einsum('tm,mij->tij', chosen, p['dictionary'])
+  goes_to_TxN = mixed.argmax(1)
+  moves = np.eye(model.state_size)[goes_to_TxN].swapaxes(1, 2)
   d = generated('magnitude') * np.exp(2j * np.pi * generated('phase'))
   b = _linear(p, 1, x).reshape(len(x), -1, 2) @ [1, 1j]
-  state, out = np.eye(1, model.state_size)[0], []
-  for t in range(len(x)):
-    mixed = np.einsum('m,mij->ij', chosen[t], p['dictionary'])
-    goes_to = mixed.argmax(0)
-    after = np.zeros(model.state_size, complex)
-    for place, value in enumerate(d[t] * state):
-      after[goes_to[place]] += value
-    state = after + b[t]
-    out.append(np.stack([state.real, state.imag], axis=-1).reshape(-1))
-  return _linear(p, 2, np.array(out)) + p['skip'] * x
+  states = pd_ssm(moves, d, b)
+  states = _merged(np.stack([states.real, states.imag], axis=-1))
+  return _linear(p, 2, states) + p['skip'] * x
 
 
 _MIXERS = {

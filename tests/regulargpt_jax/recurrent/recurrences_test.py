@@ -15,6 +15,8 @@ from regulargpt_jax.recurrent import (
   xlstm,
 )
 from tests import slow
+from tests.regulargpt_jax import numpy_oracle
+from tests.regulargpt_jax.recurrent import numpy_models
 
 _LENGTHS = (1, 37)  # Within a chunk, and more than two of them.
 _BATCH, _HEADS, _KEY, _VALUE = 2, 2, 3, 4
@@ -35,55 +37,16 @@ def _uniform(rng, length, least, most, *shape):
   return rng.uniform(least, most, size=(_BATCH, length, *shape))
 
 
-# Each oracle is its paper's recurrence, of one string and head: given what a
-# step reads, it returns the output; NumPy's or JAX's, as it is called.
-def _general(np, q, k, v, gate, r=None, b=None):
-  state, out = np.zeros((q.shape[-1], v.shape[-1])), []
+def _general(xp, q, k, v, gate, r=None, b=None):
+  """The recurrence of `linear_recurrence`, as those of `numpy_models`."""
+  state, out = xp.zeros((q.shape[-1], v.shape[-1])), []
   for t in range(len(q)):
-    after = gate[t][:, None] * state + np.outer(k[t], v[t])
+    after = gate[t][:, None] * state + xp.outer(k[t], v[t])
     if r is not None:
-      after = after + np.outer(r[t], b[t] @ state)
+      after = after + xp.outer(r[t], b[t] @ state)
     state = after
     out.append(q[t] @ state)
-  return np.stack(out)
-
-
-def _mamba_2(np, x, b, c, step, gate):
-  state, out = np.zeros((x.shape[-1], b.shape[-1])), []
-  for t in range(len(x)):
-    state = gate[t] * state + step[t] * np.outer(x[t], b[t])
-    out.append(state @ c[t])
-  return np.stack(out)
-
-
-def _gated_delta(np, q, k, v, strength, gate):
-  state, out = np.zeros((v.shape[-1], k.shape[-1])), []
-  for t in range(len(q)):
-    state = gate[t] * state
-    for key, value, beta in zip(k[t], v[t], strength[t], strict=True):
-      state = state - beta * np.outer(state @ key - value, key)
-    out.append(state @ q[t])
-  return np.stack(out)
-
-
-def _mlstm(np, q, k, v, log_input, forget):
-  state = np.zeros((v.shape[-1], k.shape[-1]))
-  normalizer, out = np.zeros(k.shape[-1]), []
-  for t in range(len(q)):
-    key = np.exp(log_input[t]) * k[t] / k.shape[-1] ** 0.5
-    state = forget[t] * state + np.outer(v[t], key)
-    normalizer = forget[t] * normalizer + key
-    out.append(state @ q[t] / np.maximum(np.abs(normalizer @ q[t]), 1))
-  return np.stack(out)
-
-
-def _rwkv_7(np, r, decay, k, v, removal, rate):
-  state, out = np.zeros((v.shape[-1], k.shape[-1])), []
-  for t in range(len(r)):
-    erase = np.outer(removal[t], rate[t] * removal[t])
-    state = state @ (np.diag(decay[t]) - erase) + np.outer(v[t], k[t])
-    out.append(state @ r[t])
-  return np.stack(out)
+  return xp.stack(out)
 
 
 def _general_case(signs, has_erase):
@@ -185,24 +148,29 @@ CASES = {
   'gates': (_run, _general, _as_is, _general_case('vector', False)),
   'a gate, erasing': (_run, _general, _as_is, _general_case('scalar', True)),
   'gates, erasing': (_run, _general, _as_is, _general_case('vector', True)),
-  'Mamba-2': (mamba_2.recur, _mamba_2, _mamba_2_by_head, _mamba_2_case),
-  'mLSTM': (xlstm.recur_mlstm, _mlstm, _as_is, _mlstm_case),
-  'RWKV-7': (rwkv_7.recur, _rwkv_7, _as_is, _rwkv_7_case),
+  'Mamba-2': (
+    mamba_2.recur,
+    numpy_models.mamba_2,
+    _mamba_2_by_head,
+    _mamba_2_case,
+  ),
+  'mLSTM': (xlstm.recur_mlstm, numpy_models.mlstm, _as_is, _mlstm_case),
+  'RWKV-7': (rwkv_7.recur, numpy_models.rwkv_7, _as_is, _rwkv_7_case),
   'Gated DeltaNet': (
     gated_delta.recur,
-    _gated_delta,
+    numpy_models.gated_delta,
     _gated_delta_by_head,
     _gated_delta_case(1),
   ),
   'reflections': (
     gated_delta.recur,
-    _gated_delta,
+    numpy_models.gated_delta,
     _gated_delta_by_head,
     _reflections,
   ),
   'Gated DeltaProduct': (
     gated_delta.recur,
-    _gated_delta,
+    numpy_models.gated_delta,
     _gated_delta_by_head,
     _gated_delta_case(3),
   ),
@@ -306,14 +274,13 @@ def test_within_a_chunk(own, oracle, make):
   """Values, and the gradient along a direction, of finite differences."""
   rng = np.random.default_rng(0)
   x = make(rng)
-  weights, direction = rng.normal(size=(16, 16)), rng.normal(size=x.shape)
-  if x.ndim == 2:
-    direction = np.tril(direction, -1)
+  weights = rng.normal(size=(16, 16)).astype(np.float32)
   found, pull = jax.vjp(jax.jit(own), jnp.asarray(x, jnp.float32))
   np.testing.assert_allclose(found, oracle(x), atol=1e-5)
-  (gradient,) = pull(jnp.asarray(weights, jnp.float32))
-  above, below = (
-    np.sum(weights * oracle(x + step * direction)) for step in (1e-6, -1e-6)
+  (gradient,) = pull(weights)
+  if x.ndim == 2:  # What is not below the diagonal is 0.
+    gradient = np.tril(gradient, -1)
+  measured, by_gradient = numpy_oracle.slopes(
+    lambda x: np.sum(weights * oracle(x)), x, gradient
   )
-  slope = (above - below) / 2e-6
-  assert np.sum(gradient * direction) == pytest.approx(slope, rel=1e-4)
+  np.testing.assert_allclose(by_gradient, measured, rtol=1e-4)
