@@ -39,11 +39,11 @@ class Protocol(NamedTuple):
 
 
 _BASE = {
-  'batch_size': 64,
-  'training_steps': 5000,
+  'batch_size': 32,
+  'training_steps': 2000,
   'schedule': 'cosine',
   'warmup_steps': 200,
-  'range_test_batch_size': 64,
+  'range_test_batch_size': 16,
   'log_every': 100,
   'checkpoint_every': 1000,
 }
