@@ -132,7 +132,10 @@ def _of_flags(values: Mapping[str, Any]) -> grid.Preset:
   # A regex or a path makes no good name of a folder. Strings come first: beside
   # a regex or an automaton they are what is trained on.
   brought = [name for name in reversed(config_lib.SOURCES) if name in values]
-  task = brought[0] if brought else config_lib.task_title(experiment)
+  whole = dataclasses.replace(experiment, answers=config_lib.Experiment.answers)
+  task = brought[0] if brought else config_lib.task_title(whole)
+  if experiment.answers != whole.answers:  # No paper's cell.
+    task += f'_{experiment.answers}'
   if not brought and not experiment.task_module:
     of_task['task'] = experiment.task
   if not experiment.model_module:

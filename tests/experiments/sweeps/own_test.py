@@ -177,9 +177,11 @@ def test_a_file_runs_no_module_that_is_not_named_again(tmp_path):
       'my.task/my.model',
     ),
     ({'task_module': 'm', 'task': 'T', 'seed': None}, 'T/regular_gpt'),
+    ({'answers': 'prefixes'}, 'parity_check_prefixes/regular_gpt'),
+    ({'regex': '1*', 'answers': 'prefixes'}, 'regex_prefixes/regular_gpt'),
   ],
 )
-def test_flags_are_a_sweep_of_one_cell(values, name):
+def test_flags_are_a_sweep_of_one_cell(values, name, tmp_path):
   sweep_name, preset, fields = own.chosen(None, None, values)
   assert (sweep_name, fields) == ('own', {})
   (cell,) = grid.cells(preset)
@@ -190,6 +192,9 @@ def test_flags_are_a_sweep_of_one_cell(values, name):
   # What is of the task or of the model is not of all cells.
   assert not set(preset.base) & set(own.OF_CELLS)
   assert len(cell.runs) == 3
+  # What is kept of it for its report can be read.
+  own.keep(sweep_name, preset, str(tmp_path))
+  assert own.kept(str(tmp_path)) == {sweep_name: preset}
 
 
 def test_flags_that_the_model_does_not_read_are_refused():
