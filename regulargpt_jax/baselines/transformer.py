@@ -23,6 +23,8 @@ from regulargpt_jax.baselines import strings
 _Encodings = encodings_lib.PositionalEncodings
 # Which random positions cannot be of.
 _REGULARLY_SPACED = (_Encodings.NONE, _Encodings.RELATIVE, _Encodings.COPE)
+# Of windows, wavelengths and positions, which are counted in 32 bits.
+_MAX_TIME = 2**24
 # More would compile for hours.
 _MAX_LAYERS = 256
 
@@ -75,6 +77,11 @@ class TransformerConfig:
       value = getattr(self, name)
       if value is not None and value < 1:
         raise ValueError(f'{name} must be at least 1, got {value}.')
+    for name in ('attention_window', 'max_time', 'randomized_positions'):
+      if (getattr(self, name) or 0) > _MAX_TIME:
+        raise ValueError(
+          f'{name} must be at most {_MAX_TIME:,}, got {getattr(self, name)}.'
+        )
     if self.num_layers > _MAX_LAYERS:
       raise ValueError(
         f'num_layers must be at most {_MAX_LAYERS}, got {self.num_layers}.'

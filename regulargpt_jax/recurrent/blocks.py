@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 
 EIGENVALUES = ('[0,1]', '[-1,1]')
+# Beyond it shapes would not be counted in 32 bits.
+_MAX_SIZE = 2**24
 # More would compile for hours.
 _MAX_LAYERS = 256
 # Symbols that a short convolution sees, as in all the papers that have one.
@@ -71,8 +73,8 @@ def check(fields: Mapping[str, Any]) -> None:
     ValueError: If one is impossible.
   """
   for name, value in fields.items():
-    if isinstance(value, int) and value < 1:
-      raise ValueError(f'{name} must be at least 1, got {value}.')
+    if isinstance(value, int) and not 1 <= value <= _MAX_SIZE:
+      raise ValueError(f'{name} must be 1 to {_MAX_SIZE:,}, got {value}.')
   if fields.get('num_layers', 1) > _MAX_LAYERS:
     raise ValueError(
       f'num_layers must be at most {_MAX_LAYERS}, got {fields["num_layers"]}.'
