@@ -30,7 +30,7 @@ _ADVERSARIAL = flags.DEFINE_boolean(
   ' distance 1.',
 )
 _FIELDS = (
-  *(field for field in config.TASK_FIELDS if field != 'strings'),
+  *(f for f in config.TASK_FIELDS if f not in ('strings', 'answers')),
   'seed',
 )
 flag_lib.define_experiment(_FIELDS)

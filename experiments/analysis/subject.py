@@ -68,8 +68,9 @@ def load(
   task, model = builders.make_task_and_model(experiment)
   if model.config is None:
     raise ValueError(
-      f'The model in {workdir} reads more than its input; this needs a task'
-      ' with a single output, without computation tokens or autoregression.'
+      f'The model in {workdir} gives more than one answer, or reads more than'
+      ' its input; this needs a task with a single output (--answers=last),'
+      ' without computation tokens or autoregression.'
     )
   params = run.load_params(workdir, held, model)
   return make(experiment, task, model, params)

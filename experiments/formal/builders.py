@@ -30,6 +30,8 @@ from tasks.automata import fields as fields_lib
 from tasks.automata import regex as regex_lib
 from tasks.regular import automaton_task, prefixes, regular_task
 
+# Strings are labelled, pairs differ, in one answer.
+_OF_ONE_ANSWER = ('strings', 'test_strings', 'adversarial')
 _SOURCES_TOGETHER = (['regex', 'strings'], ['automaton', 'strings'])
 
 
@@ -74,6 +76,12 @@ def make_task(
       f'--answers={experiment.answers} is for tasks of an automaton;'
       f' {type(task).__name__} has none.'
     )
+  for name in _OF_ONE_ANSWER:
+    if getattr(experiment, name):
+      raise ValueError(
+        f'--{name} is for one answer a string, not for'
+        f' --answers={experiment.answers}.'
+      )
   return prefixes.Prefixes(task)
 
 

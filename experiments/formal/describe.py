@@ -74,13 +74,14 @@ def describe(experiment: config_lib.Experiment) -> str:
   """
   task = builders.make_task(experiment)
   strings.check(experiment, task)
-  page = [_docstring(task)]
+  page, whole = [_docstring(task)], task
   if isinstance(task, prefixes.Prefixes):
-    page = [_docstring(task.whole), '', *page]
+    whole = task.whole
+    page = [_docstring(whole), '', *page]
   if experiment.regex:
     page = [f'{config_lib.task_title(experiment)}:', *page]
-  if isinstance(task, automaton_task.AutomatonTask):
-    page += _about_automaton(experiment, task)
+  if isinstance(whole, automaton_task.AutomatonTask):
+    page += _about_automaton(experiment, whole)
   if isinstance(task, strings_task.StringsTask):
     return '\n'.join([*page, *_about_strings(task)])
   shortest = experiment.min_range_test_length

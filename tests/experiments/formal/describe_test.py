@@ -36,3 +36,14 @@ def test_of_many_answers_the_first_are_counted():
   header, row, *_ = describe.describe(experiment).splitlines()[-5:]
   assert header.split() == ['length', *map(str, range(20)), '...']
   assert len(row.split()) == 22
+
+
+def test_an_automaton_is_described_whatever_is_asked_of_it():
+  of_whole, of_prefixes = (
+    describe.describe(config.Experiment(regex='(01)*', answers=answers))
+    for answers in ('last', 'prefixes')
+  )
+  about = re.search('\n2 symbols.*in states: [^\n]*\n', of_whole, re.DOTALL)
+  assert '3 states' in about[0]
+  assert about[0] in of_prefixes
+  assert '0101010101 -> 0101010101' in of_prefixes

@@ -10,6 +10,15 @@ from experiments.engine import workdir as workdir_lib
 from experiments.formal import run
 from tests.experiments.formal import tiny
 
+# What an experiment holds of a file of strings.
+_HELD = {
+  'file': 'a.txt',
+  'sha256': '0' * 64,
+  'alphabet': ['0', '1'],
+  'labels': ['FALSE', 'TRUE'],
+  'lengths': [[1, 2]],
+}
+
 
 def test_another_experiment_in_the_workdir_is_refused(tmp_path):
   workdir = str(tmp_path)
@@ -91,6 +100,11 @@ def test_a_second_process_is_kept_out(tmp_path):
     ({'spread_weight': 1.0, 'thickness': 2}, 'spread_weight.*thickness'),
     ({'node_weight': 1.0, 'regex': '(0|1)*1(0|1){6}'}, '128 .*64|64.*128'),
     ({'architecture_params': {'node_outputs': 4}}, '--node_weight'),
+    ({'answers': 'prefixes', 'adversarial': True}, '--adversarial is for one'),
+    (
+      {'answers': 'prefixes', 'strings': _HELD, 'regex': '1*'},
+      '--strings is for one answer a string, not for --answers=prefixes',
+    ),
   ],
 )
 def test_bad_input_is_one_clear_line(fields, message, tmp_path):
