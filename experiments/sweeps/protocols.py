@@ -1,9 +1,9 @@
 """How papers since 2023 test state tracking, as data: presets and numbers.
 
 A protocol says which lengths are trained on and which are scored, and how. All
-models of all protocols are trained alike: width 64, two layers where a model
-has several, the same steps, batches, rates and seeds. Where a paper's own
-recipe differs, `training_steps` and `batch_size` are flags of launch.sweep.
+models of a protocol are trained alike: width 64, two layers where a model has
+several, the same steps, batches, rates and seeds. Where a paper's own recipe
+differs, `training_steps` and `batch_size` are flags of launch.sweep.
 """
 
 from typing import NamedTuple
@@ -40,7 +40,7 @@ class Protocol(NamedTuple):
 
 _BASE = {
   'batch_size': 32,
-  'training_steps': 2000,
+  'training_steps': 5000,
   'schedule': 'cosine',
   'warmup_steps': 200,
   'range_test_batch_size': 16,
@@ -126,16 +126,21 @@ PRESETS = {
     f' chance is 0 (Beck et al., 2024, appendix D). {_CHOICE}',
   ),
   'word_problems': Preset(
-    {**_BASE, 'sequence_length': 32, 'max_range_test_length': 512},
+    {
+      **_BASE,
+      'answers': 'prefixes',
+      'sequence_length': 32,
+      'max_range_test_length': 512,
+    },
     {
       name: {'task': 'word_problem', 'task_params': {'group': name}}
       for name in _GROUPS
     },
     _MODELS,
     learning_rates=_RATES,
-    about='Products of elements of a group, the last only; trained on lengths 1'
-    ' to 32, accuracy on 33 to 512. (Merrill et al., 2024, and Siems et al.,'
-    f' 2025, train on one length, and on all prefixes.) {_CHOICE}',
+    about='Products of elements of a group, of every prefix; trained on lengths'
+    ' 1 to 32, accuracy of all prefixes on 33 to 512. (Merrill et al., 2024,'
+    f' and Siems et al., 2025, train on one length.) {_CHOICE}',
   ),
 }
 
