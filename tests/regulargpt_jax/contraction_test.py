@@ -46,7 +46,9 @@ def _passing(block):
   return block
 
 
-@pytest.mark.parametrize('chunk_size', [2, 3])
+@pytest.mark.parametrize(
+  'chunk_size', [2, pytest.param(3, marks=pytest.mark.slow)]
+)
 def test_a_level_that_hands_its_last_child_on_has_gain_1(chunk_size):
   gpt = dataclasses.replace(_CONFIG, chunk_size=chunk_size)
   penalty, _ = _penalty(gpt, _passing)

@@ -57,7 +57,10 @@ def test_equals_the_flax_module(return_all_outputs):
 
 @pytest.mark.parametrize(
   ('task', 'is_single'),
-  [(parity_check.ParityCheck(), True), (reverse_string.ReverseString(), False)],
+  [
+    pytest.param(parity_check.ParityCheck(), True, marks=pytest.mark.slow),
+    (reverse_string.ReverseString(), False),
+  ],
 )
 def test_trains_under_the_wrapper_with_empty_targets(task, is_single):
   """Other lengths use the same parameters."""

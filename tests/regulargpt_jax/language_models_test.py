@@ -169,9 +169,8 @@ def test_gradient_is_fast_and_repeatable_on_a_gpu(name, remat):
   assert jax.eval_shape(loss, params).dtype == jnp.float32
 
 
-@pytest.mark.parametrize(
-  'name', ['regular_gpt_lm', pytest.param('gpt_lm', marks=pytest.mark.slow)]
-)
+@pytest.mark.slow  # So does a test of the loop.
+@pytest.mark.parametrize('name', ['regular_gpt_lm', 'gpt_lm'])
 def test_learns_one_batch(name):
   fields = {'chunk_size': 18} if name == 'regular_gpt_lm' else {}
   fields |= {'thickness': 1} if name == 'regular_gpt_lm' else {'num_layers': 2}

@@ -56,7 +56,9 @@ def test_least_levels_are_extra_levels_of_short_strings(path):
   tiny.assert_close(actual * present, np.asarray(expected) * present)
 
 
-@pytest.mark.parametrize('thickness', [1, 2])
+@pytest.mark.parametrize(
+  'thickness', [pytest.param(1, marks=pytest.mark.slow), 2]
+)
 def test_of_a_longer_string_than_its_levels_reach_the_end_is_read(thickness):
   """On every path, and by the method that drops the start itself."""
   capped, params = tiny.model('benchmark', 2, thickness, 3, max_levels=2)

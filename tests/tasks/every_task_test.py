@@ -76,7 +76,7 @@ def test_solves_long_strings(task):
 
 
 @_tasks()
-@pytest.mark.parametrize('length', [1, 9])
+@pytest.mark.parametrize('length', [pytest.param(1, marks=pytest.mark.slow), 9])
 def test_independent_of_width(task, length):
   checks.assert_independent_of_width(task, length)
 

@@ -118,7 +118,10 @@ def test_depth_is_bounded(n):
   np.testing.assert_array_equal(answers, expected)
 
 
-_LIKE_OTHERS = ('d_1', 'd_2', 'd_3', 'd_4', 'tomita_1', 'tomita_4', 'aa')
+_LIKE_OTHERS = (
+  *('d_1', 'd_2', 'd_3', 'd_4', 'tomita_1', 'tomita_2', 'tomita_4'),
+  *('tomita_5', 'aa', 'abab'),
+)
 
 
 @pytest.mark.parametrize(

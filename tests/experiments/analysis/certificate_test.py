@@ -97,7 +97,8 @@ def test_a_model_that_is_another_automaton_is_told_apart(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-  'factor, right_up_to, is_right', [(0.5, 2, True), (0.3, 0, False)]
+  'factor, right_up_to, is_right',
+  [(0.5, 2, True), pytest.param(0.3, 0, False, marks=pytest.mark.slow)],
 )
 def test_what_cannot_be_proved_is_said(
   factor, right_up_to, is_right, tmp_path, capsys
