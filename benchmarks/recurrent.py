@@ -1,4 +1,4 @@
-"""Architectures since 2023: a step, in parallel and step by step, and growth.
+"""Architectures since 2023: a gradient, in chunks and in steps, and growth.
 
 python -m benchmarks.recurrent
 """
@@ -23,22 +23,6 @@ _LENGTH = flags.DEFINE_integer('length', 256, 'Of the strings of a step.')
 _LONGEST = flags.DEFINE_integer(
   'longest', 4096, 'Of one string, whose step is timed at 1/4, 1/2 and all.'
 )
-
-
-def _step_by_step(q, k, v, gate, erase=None):
-  """`linear_recurrence.run`, as it is written."""
-  r, b = (jnp.zeros_like(q),) * 2 if erase is None else erase
-
-  def step(state, inputs):
-    q, k, v, gate, r, b = inputs
-    known = jnp.einsum('bhk,bhkv->bhv', b, state)
-    state = gate[..., None] * state + jnp.einsum('bhk,bhv->bhkv', k, v)
-    state += jnp.einsum('bhk,bhv->bhkv', r, known)
-    return state, jnp.einsum('bhk,bhkv->bhv', q, state)
-
-  start = jnp.zeros((*q[:, 0].shape, v.shape[-1]))
-  inputs = [x.swapaxes(0, 1) for x in (q, k, v, gate, r, b)]
-  return jax.lax.scan(step, start, tuple(inputs))[1].swapaxes(0, 1)
 
 
 def _step(name, batch_size, length):
@@ -69,13 +53,12 @@ def main():
   rows, growth = [], []
   lengths = [_LONGEST.value // n for n in (4, 2, 1)]
   for name in _ARCHITECTURES.value:
-    programs = [_step(name, _BATCH.value, _LENGTH.value)]
-    with mock.patch.object(
-      linear_recurrence, 'run', side_effect=_step_by_step
-    ) as run:
-      slow = _step(name, _BATCH.value, _LENGTH.value)
-    if run.called:  # Others have no parallel form, or no steps.
-      programs.append(slow)
+    programs = []
+    for form in (linear_recurrence.in_chunks, linear_recurrence.in_steps):
+      with mock.patch.object(linear_recurrence, 'run', side_effect=form) as run:
+        programs.append(_step(name, _BATCH.value, _LENGTH.value))
+    if not run.called:  # It has a recurrence of its own, or none.
+      programs = programs[:1]
     calls, sizes = zip(*programs, strict=True)
     times = timing.interleaved(calls)
     rows.append(
@@ -98,7 +81,7 @@ def main():
   timing.print_table(
     f'A gradient, T = {_LENGTH.value}, batch {_BATCH.value}, width'
     f' {_WIDTH.value}',
-    ['architecture', 'ms; step by step', 'ratio', 'MB; step by step'],
+    ['architecture', 'ms, in chunks, in steps', 'ratio', 'MB'],
     rows,
   )
   timing.print_table(

@@ -44,6 +44,8 @@ _BASE = {
   'schedule': 'cosine',
   'warmup_steps': 200,
   'range_test_batch_size': 16,
+  # Half of the strings are at most half as long as the longest.
+  'smallest_bucket': 8,
   'log_every': 100,
   'checkpoint_every': 1000,
 }

@@ -5,9 +5,9 @@ With a state S of each head, K x V, that is 0 before the string,
   S_t = diag(g_t) S_(t-1) + r_t (b_t' S_(t-1)) + k_t v_t',    o_t = S_t' q_t.
 
 Mamba-2, mLSTM, DeltaNet and RWKV-7 differ in where g, r, b, k, v and q come
-from. Within a chunk all steps are matrix products, as in Yang et al., 2024
-(arXiv:2406.06484); chunks follow one another. So time and memory are linear in
-T, and only T / 16 steps follow one another.
+from. In chunks all of a chunk's steps are matrix products, as in Yang et al.,
+2024 (arXiv:2406.06484), and only T / 16 chunks follow one another. In steps the
+recurrence is computed as it is written. Time and memory are linear in T.
 
 Letters: B batch, T length, H heads, K, V sizes of keys and values, N chunks, c
 chunk size, G 1 or K.
@@ -20,6 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 
 _CHUNK = 16
+# Keys of at most this size are so little work that a CPU takes longer for the
+# products of chunks in which something is erased than for single steps.
+_SMALL_KEY = 16
 
 
 def run(
@@ -40,17 +43,42 @@ def run(
       a chunk is divided by.
     erase: r and b, [B, T, H, K]; None for no such term.
   """
+  is_small = erase is not None and q_BxTxHxK.shape[-1] <= _SMALL_KEY
+  form = in_steps if is_small and jax.default_backend() == 'cpu' else in_chunks
+  return form(q_BxTxHxK, k_BxTxHxK, v_BxTxHxV, gate_BxTxHxG, erase)
+
+
+def in_steps(q, k, v, gate, erase=None):
+  """As `run`, step by step; gates may be of any size."""
+  inputs = [q, k, v, gate, *(erase or ())]
+
+  def step(state, inputs):
+    q, k, v, gate, *erase = inputs
+    # Outer products as products: a CPU takes longer to broadcast.
+    after = gate[..., None] * state + jnp.einsum('bhk,bhv->bhkv', k, v)
+    if erase:
+      r, b = erase
+      known = jnp.einsum('bhk,bhkv->bhv', b, state)
+      after += jnp.einsum('bhk,bhv->bhkv', r, known)
+    return after, jnp.einsum('bhk,bhkv->bhv', q, after)
+
+  start = jnp.zeros((*q[:, 0].shape, v.shape[-1]))
+  _, out = jax.lax.scan(step, start, [x.swapaxes(0, 1) for x in inputs])
+  return out.swapaxes(0, 1)
+
+
+def in_chunks(q, k, v, gate, erase=None):
+  """As `run`, chunk by chunk."""
   # At the front: chunks are counted from the string's end, so that padding
   # does not change even how sums are rounded.
-  front = -q_BxTxHxK.shape[1] % _CHUNK
+  front = -q.shape[1] % _CHUNK
 
   def chunked(x, fill=0.0):
     x = jnp.pad(x, ((0, 0), (front, 0), (0, 0), (0, 0)), constant_values=fill)
     x = x.reshape(x.shape[0], -1, _CHUNK, *x.shape[2:])
     return x.transpose(1, 0, 3, 2, 4)  # [N, B, H, c, .]
 
-  v = chunked(v_BxTxHxV)
-  reads, writes = [chunked(q_BxTxHxK)], [chunked(k_BxTxHxK)]
+  reads, writes = [chunked(q)], [chunked(k)]
   if erase is not None:
     r, b = map(chunked, erase)
     reads.append(b)
@@ -58,10 +86,10 @@ def run(
   inputs = (
     jnp.concatenate(reads, axis=-2),
     jnp.concatenate(writes, axis=-2),
-    v,
-    chunked(gate_BxTxHxG, 1.0),
+    chunked(v),
+    chunked(gate, 1.0),
   )
-  start = jnp.zeros((*v.shape[1:3], q_BxTxHxK.shape[-1], v.shape[-1]))
+  start = jnp.zeros((*q[:, 0].shape, v.shape[-1]))
   # Of a chunk nothing is kept for the gradient but the state before it: all
   # else is computed again, in less time than a CPU takes to keep it.
   step = jax.checkpoint(_chunk, prevent_cse=False)

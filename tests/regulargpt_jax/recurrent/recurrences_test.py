@@ -71,6 +71,12 @@ def _run(q, k, v, gate, *erase):
   return linear_recurrence.run(q, k, v, gate, erase or None)
 
 
+@pytest.fixture
+def form(request, monkeypatch):
+  """Which form of the linear recurrence all architectures use."""
+  monkeypatch.setattr(linear_recurrence, 'run', request.param)
+
+
 def _mamba_2_case(rng, length):
   normal = _sizes(rng, length)
   return [
@@ -177,6 +183,8 @@ CASES = {
 }
 
 
+_FORMS = (linear_recurrence.in_chunks, linear_recurrence.in_steps)
+
 # Strings that fill a chunk, that are one symbol more, and long ones, in which
 # nothing fades.
 _OTHERS = (
@@ -188,17 +196,22 @@ _OTHERS = (
 )
 
 
+@pytest.mark.parametrize('form', _FORMS, indirect=True)
 @pytest.mark.parametrize(
   ('name', 'length'), [*itertools.product(CASES, _LENGTHS), *_OTHERS]
 )
+@pytest.mark.usefixtures('form')
 def test_values(name, length):
   fast, oracle, by_head, make = CASES[name]
   inputs = make(np.random.default_rng(0), length)
-  out = jax.jit(fast)(*(jnp.asarray(x, jnp.float32) for x in inputs))
+  # Not `fast` itself, of which JAX would remember the other form.
+  out = jax.jit(lambda *x: fast(*x))(
+    *(jnp.asarray(x, jnp.float32) for x in inputs)
+  )
   for i in range(_BATCH):
     for head in range(_HEADS):
       expected = oracle(np, *(x[i][:, head] for x in by_head(*inputs)))
-      largest = max(1, np.abs(expected).max() / 10)
+      largest = max(1, np.abs(expected).max() / 5)
       np.testing.assert_allclose(out[i, :, head], expected, atol=2e-4 * largest)
 
 
@@ -207,9 +220,11 @@ def test_values(name, length):
 _QUICK = ('gates, erasing', 'Mamba-2', 'mLSTM')
 
 
+@pytest.mark.parametrize('form', _FORMS, indirect=True)
 @pytest.mark.parametrize(
   'name', slow.unless(lambda name: name in _QUICK, CASES)
 )
+@pytest.mark.usefixtures('form')
 def test_gradients(name):
   """Of a random weighting of all outputs, with respect to every input."""
   fast, oracle, by_head, make = CASES[name]
@@ -236,8 +251,32 @@ def test_gradients(name):
 
 def test_no_solver_is_called():
   """Many small ones at once never end on a CPU: see `_inverse`."""
-  inputs = _general_case('scalar', True)(np.random.default_rng(0), 3)
-  assert 'triangular_solve' not in str(jax.make_jaxpr(_run)(*inputs))
+  *inputs, r, b = _general_case('scalar', True)(np.random.default_rng(0), 3)
+  jaxpr = jax.make_jaxpr(linear_recurrence.in_chunks)(*inputs, (r, b))
+  assert 'triangular_solve' not in str(jaxpr)
+
+
+@pytest.mark.parametrize(
+  ('platform', 'key', 'has_erase', 'in_chunks'),
+  [
+    ('cpu', 16, True, False),
+    ('cpu', 17, True, True),
+    ('cpu', 16, False, True),
+    ('gpu', 16, True, True),
+  ],
+)
+def test_the_faster_form_is_chosen(
+  platform, key, has_erase, in_chunks, monkeypatch
+):
+  monkeypatch.setattr(jax, 'default_backend', lambda: platform)
+  x = jnp.zeros((1, 32, 1, key))
+  erase = (x, x) if has_erase else None
+  # Not `run` itself, of which JAX would remember another platform's.
+  jaxpr = jax.make_jaxpr(lambda *x: linear_recurrence.run(*x))(
+    x, x, x, x[..., :1], erase
+  )
+  (scan,) = (e for e in jaxpr.eqns if e.primitive.name == 'scan')
+  assert scan.params['length'] == (2 if in_chunks else 32)
 
 
 def _products(gates):
