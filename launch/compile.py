@@ -18,7 +18,7 @@ _ENCODING = flags.DEFINE_enum(
   'How states are written: as in the paper, or shorter for large automata.',
 )
 _FIELDS = (
-  *(field for field in config.TASK_FIELDS if field != 'answers'),
+  *config.LANGUAGE_FIELDS,
   'chunk_size',
   'sequence_length',
   'max_range_test_length',

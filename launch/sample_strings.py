@@ -30,7 +30,7 @@ _ADVERSARIAL = flags.DEFINE_boolean(
   ' distance 1.',
 )
 _FIELDS = (
-  *(f for f in config.TASK_FIELDS if f not in ('strings', 'answers')),
+  *(field for field in config.LANGUAGE_FIELDS if field != 'strings'),
   'seed',
 )
 flag_lib.define_experiment(_FIELDS)

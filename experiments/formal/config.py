@@ -214,7 +214,7 @@ class Experiment(experiment_lib.BaseExperiment):
 # Fields that bring a language, in place of `task`.
 SOURCES = ('regex', 'automaton', 'strings')
 # Fields that say which language it is.
-TASK_FIELDS = (
+LANGUAGE_FIELDS = (
   'task',
   'task_params',
   'task_module',
@@ -223,8 +223,8 @@ TASK_FIELDS = (
   'automaton',
   'strings',
   'target',
-  'answers',
 )
+TASK_FIELDS = (*LANGUAGE_FIELDS, 'answers')
 
 
 # Which strings of a language are tested, where more than a file's are known.
