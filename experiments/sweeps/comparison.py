@@ -165,7 +165,7 @@ def _presets(folder: str) -> Mapping[str, grid.Preset]:
 def _of_result(
   name: str, result: results.Result, known: Mapping[str, grid.Preset]
 ) -> Iterator[Curve]:
-  """Yields a cell's tests, each at its best learning rate.
+  """Yields a cell's tests, each at the learning rate that its report has.
 
   Args:
     name: Of the cell.
@@ -176,7 +176,7 @@ def _of_result(
   tests = preset.tests.get(result.task, {}) if preset else {}
   for test in result.accuracy:
     accuracy = results.accuracies(result, test)
-    rate = numbers.best_learning_rate(result, test, paper.EXTRAPOLATION)
+    rate = numbers.chosen_learning_rate(result, test, paper.EXTRAPOLATION)
     runs = numbers.runs_at(result, rate)
     seeds = [result.runs[i]['seed'] for i in runs]
     params = result.experiment.get('task_params', {})

@@ -15,7 +15,7 @@ import numpy as np
 
 from experiments.engine import tables as tables_lib
 from experiments.formal import adversarial, range_evaluation
-from experiments.sweeps import numbers, presets, results, tables
+from experiments.sweeps import numbers, paper, presets, results, tables
 
 PRESET = presets.OF_AUTOMATA
 # Short and long, random and adversarial; called as MLRegTest's test sets.
@@ -76,7 +76,7 @@ def measure(result: results.Result) -> Language:
     runs = numbers.runs_at(result, rate)
     return float(np.mean([percent(kind, run) for run in runs]))
 
-  rate = max(numbers.learning_rates(result), key=lambda rate: mean('SR', rate))
+  rate = numbers.chosen_learning_rate(result, '', paper.EXTRAPOLATION)
   return Language(result, rate, {kind: mean(kind, rate) for kind in _KINDS})
 
 
@@ -137,6 +137,22 @@ def _rows(
   return rows
 
 
+def _seeds(result: results.Result) -> str:
+  return str(len({run['seed'] for run in result.runs}))
+
+
+def _perfect(languages: Sequence[Language]) -> str:
+  """Says how many runs of each model are perfect."""
+  found = collections.defaultdict(list)
+  for result in (language.result for language in languages):
+    found[result.model].append((numbers.num_perfect(result), len(result.runs)))
+  sums = {model: np.sum(pairs, axis=0) for model, pairs in found.items()}
+  return ', '.join(
+    f'{model} {perfect} of {runs}'
+    for model, (perfect, runs) in sorted(sums.items())
+  )
+
+
 def legend(languages: Sequence[Language]) -> str:
   """Says what the numbers are."""
 
@@ -157,7 +173,9 @@ def legend(languages: Sequence[Language]) -> str:
     f' lengths. LR: of {_listed(languages, beyond)}. SA and LA: pairs of a'
     ' string in the language and one outside it at edit distance 1, of these'
     f' lengths. The learning rate is the one of {_rates(languages)} that is'
-    ' best on SR. Chance is'
+    ' best on SR, the mean over its seeds; seeds:'
+    f' {_listed(languages, _seeds)}. Runs at any rate that are right on all'
+    f' strings of LR and LA: {_perfect(languages)}. Chance is'
     f' {_listed(languages, lambda r: f"{100 * r.chance:.0f}")}. Measured on'
     f' {_listed(languages, lambda r: r.environment.get("device"))},'
     f' {_listed(languages, lambda r: r.date)}, with jax'

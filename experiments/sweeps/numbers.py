@@ -8,7 +8,7 @@ import numpy as np
 from experiments.engine import experiment as experiment_lib
 from experiments.formal import config as config_lib
 from experiments.formal import evaluation, range_evaluation
-from experiments.sweeps import grid, paper, presets, results
+from experiments.sweeps import grid, paper, presets, protocols, results
 
 # Fields that runs of one cell differ in, or on which no result depends.
 _FREE_FIELDS = ('learning_rate', 'seed', 'model_init_seed', 'smallest_bucket')
@@ -169,7 +169,7 @@ def measure(result: results.Result, test: str, setting: str) -> Numbers:
   5.1). Diverged runs count, with the parameters they were frozen with.
   """
   scores = scores_of_runs(result, test, setting)
-  rate = best_learning_rate(result, test, setting)
+  rate = chosen_learning_rate(result, test, setting)
   return Numbers(
     max=float(scores.max()),
     avg=float(scores[runs_at(result, rate)].mean()),
@@ -194,15 +194,41 @@ def scores_of_runs(
   return 100 * np.array(scores, float)
 
 
-def best_learning_rate(
+def chosen_learning_rate(
   result: results.Result, test: str, setting: str
 ) -> float:
-  """Returns that of the highest mean over its seeds; the lowest of equals."""
-  scores = scores_of_runs(result, test, setting)
+  """Returns that of the highest mean over its seeds; the lowest of equals.
+
+  The mean is of what is shown, as in the paper; in protocols and on users'
+  automata, of training lengths, which are not.
+  """
+  if result.preset in protocols.PROTOCOLS:
+    score_R = on_training_lengths(
+      result, protocols.PROTOCOLS[result.preset].first - 1
+    )
+  elif result.preset == presets.OF_AUTOMATA:
+    score_R = on_training_lengths(result)
+  else:
+    score_R = scores_of_runs(result, test, setting)
   return max(
     learning_rates(result),
-    key=lambda rate: scores[runs_at(result, rate)].mean(),
+    key=lambda rate: score_R[runs_at(result, rate)].mean(),
   )
+
+
+def on_training_lengths(
+  result: results.Result, longest: int | None = None
+) -> np.ndarray:
+  """Returns each run's accuracy on fresh strings, in percent, [R].
+
+  Args:
+    result: What was measured.
+    longest: Where given, longer strings are left out.
+  """
+  last = min(result.training_length, longest or result.training_length)
+  means = map(range_evaluation.mean, results.accuracies(result, '')[:, :last])
+  # None where nothing is tested.
+  return 100 * np.array(list(means), float)
 
 
 def learning_rates(result: results.Result) -> list[float]:

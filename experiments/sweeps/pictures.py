@@ -78,7 +78,7 @@ def accuracy(
   are_known = all(result.model in STYLES for result in cells.values())
   lines = []
   for i, (model, result) in enumerate(cells.items()):
-    rate = numbers.best_learning_rate(result, test, paper.EXTRAPOLATION)
+    rate = numbers.chosen_learning_rate(result, test, paper.EXTRAPOLATION)
     runs = numbers.runs_at(result, rate)
     lines.append(
       Line(

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import textwrap
 from typing import NamedTuple
 
-import numpy as np
-
 from experiments.engine import tables as tables_lib
 from experiments.sweeps import (
   grid,
   numbers,
+  paper,
   presets,
   protocols,
   results,
@@ -44,24 +43,19 @@ class Score(NamedTuple):
 def measure(result: results.Result) -> Score:
   """Returns the numbers of a cell."""
   protocol = protocols.PROTOCOLS[result.preset]
-  accuracy_RxT = results.accuracies(result, '')
-  last = min(result.training_length, protocol.first - 1)
-  trained_R = np.nanmean(accuracy_RxT[:, :last], axis=1)
-
-  def trained(rate):
-    return trained_R[numbers.runs_at(result, rate)].mean()
-
-  # The lowest of equals.
-  rate = max(numbers.learning_rates(result), key=trained)
-  scored = accuracy_RxT[numbers.runs_at(result, rate), protocol.first - 1 :]
-  score_R = scored.mean(axis=1)
+  last = protocol.first - 1
+  rate = numbers.chosen_learning_rate(result, '', paper.EXTRAPOLATION)
+  runs = numbers.runs_at(result, rate)
+  accuracy_RxT = results.accuracies(result, '')[runs]
+  score_R = accuracy_RxT[:, last:].mean(axis=1)
   if protocol.is_scaled:
     score_R = (score_R - result.chance) / (1 - result.chance)
   return Score(
     rate,
-    *(float(100 * x) for x in (trained(rate), score_R.mean(), score_R.max())),
-    perfect=int((scored == 1).all(axis=1).sum()),
-    runs=len(scored),
+    float(numbers.on_training_lengths(result, last)[runs].mean()),
+    *(float(100 * x) for x in (score_R.mean(), score_R.max())),
+    perfect=int(numbers.is_perfect(accuracy_RxT, last).sum()),
+    runs=len(runs),
   )
 
 

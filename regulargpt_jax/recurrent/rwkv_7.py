@@ -10,6 +10,9 @@ import numpy as np
 
 from regulargpt_jax.recurrent import blocks, linear_recurrence
 
+# Below all decays.
+_LEAST_DECAY = np.exp(-(np.e**-0.5))
+
 
 def recur(
   r_BxTxHxK: jax.Array,
@@ -58,15 +61,15 @@ class Mixer(nn.Module):
       return blocks.linear(width)(inside(hidden))
 
     r, k, v = (blocks.linear(width)(x) for x in (x_r, x_k, x_v))
-    # Decays in exp(-1 / sqrt(e))..1, from slow to fast as in the authors' code.
+    # From slow to fast as in the authors' code.
     speed = self.param('decay_speed', lambda _: jnp.linspace(-6.0, -1.0, width))
-    decay = jnp.exp(-(np.e**-0.5) * nn.sigmoid(speed + low_rank(x_w, jnp.tanh)))
+    decay = _LEAST_DECAY ** nn.sigmoid(speed + low_rank(x_w, jnp.tanh))
     decay = jnp.where(is_symbol_BxTx1, decay, 1)
     rate = nn.sigmoid(vector('rate_bias', 0.0) + low_rank(x_a, lambda x: x))
     removal = k * vector('removal_scale', 0.85)
     k = k * (1 + vector('rate_scale', 1.0) * (rate - 1))
     if self.eigenvalues == '[-1,1]':
-      rate = 2 * rate
+      rate = (1 + _LEAST_DECAY) * rate
     bonus = vector('bonus', 0.0)
     r, decay, k, v, removal, rate, bonus = (
       blocks.heads(x, self.num_heads)
@@ -81,8 +84,10 @@ class Mixer(nn.Module):
 class RWKV7(blocks.TokenModel):
   """RWKV-7: decays of each feature, and a state erased along one key a step.
 
-  Eigenvalues in [-1,1] are of learning rates in [0, 2] in place of [0, 1]
-  (Grazzi et al., 2025, arXiv:2411.12537).
+  Its own eigenvalues are in [u - 1, 1] = [-0.455, 1], with u = exp(-1 /
+  sqrt(e)) below all decays; they are called [0,1], as others' are. Those in
+  [-1,1] are of learning rates in [0, 1 + u] in place of [0, 1]: with larger
+  ones some would be below -1, and states would grow for ever.
   """
 
   num_heads: int = 4

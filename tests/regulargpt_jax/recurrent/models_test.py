@@ -57,3 +57,18 @@ def test_gradients(name):
     jax.jit(jax.grad(loss))(params),
   )
   np.testing.assert_allclose(by_gradient, measured, rtol=1e-3)
+
+
+@pytest.mark.parametrize('eigenvalues', ['[0,1]', '[-1,1]'])
+def test_states_of_rwkv_7_do_not_grow(eigenvalues):
+  """One symbol 300 times, all erased, and all decays at either end."""
+  model, params, _ = _made('rwkv_7', {'eigenvalues': eigenvalues})
+  logits = jax.jit(model.apply)
+  for speed in (-20, 20):
+
+    def saturated(path, x, speed=speed):
+      value = {'decay_speed': speed, 'rate_bias': 20}.get(path[-1].key)
+      return x if value is None else np.full_like(x, value)
+
+    extreme = jax.tree_util.tree_map_with_path(saturated, params)
+    assert np.abs(logits(extreme, np.zeros((1, 300), int))).max() < 1e3

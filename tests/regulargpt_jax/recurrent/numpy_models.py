@@ -224,7 +224,7 @@ def _rwkv_7(p, model, x):
   removal = k * p['removal_scale']
   k = k * (1 + p['rate_scale'] * (rate - 1))
   if model.eigenvalues == '[-1,1]':
-    rate = 2 * rate
+    rate = (1 + np.exp(-np.exp(-0.5))) * rate
   r, k, v, decay, rate, removal = (
     _heads(y, model.num_heads) for y in (r, k, v, decay, rate, removal)
   )
