@@ -124,4 +124,5 @@ def _string_bytes(
     num_vectors = -(-length // span)
   num_bytes = jnp.dtype(experiment.precision).itemsize
   num_vectors *= _VECTORS_KEPT if is_training else _VECTORS
-  return num_read * estimates.TOKEN_BYTES + num_vectors * width * num_bytes
+  numbers = num_vectors * width + num_read**2 * model.heads
+  return num_read * estimates.TOKEN_BYTES + numbers * num_bytes

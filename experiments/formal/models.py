@@ -45,6 +45,7 @@ class Model:
       None at test; `extra_levels` may be traced; no string has fewer symbols
       than `min_length` (static).
     width: Numbers of a vector that it makes at each place.
+    heads: Of attention from each place to all, whose weights are an array.
     share: `share(params, num_symbols, num_runs) -> shared`: what calls with the
       same parameters can share when they read that many symbols in all, a tree
       of arrays, or None; so many runs do it side by side on a device.
@@ -62,6 +63,7 @@ class Model:
   init: Callable[[chex.PRNGKey], chex.ArrayTree]
   apply: Callable[..., jax.Array]
   width: int
+  heads: int = 0
   share: Callable[[chex.ArrayTree, int, int], Any] = _share_nothing
   bucket_base: int = 2
   sub_batch_size: int | None = None
@@ -162,6 +164,11 @@ def make_baseline(
     core,
     test_core,
     width=params.get('hidden_size', experiment.embedding_dim),
+    heads=(
+      params.get('num_heads', transformer.TransformerConfig.num_heads)
+      if name.startswith('transformer')
+      else 0
+    ),
     reads_targets=name == 'transformer',
   )
 
@@ -279,6 +286,7 @@ def haiku_model(
   core: Callable[..., jax.Array],
   test_core: Callable[..., jax.Array],
   width: int,
+  heads: int = 0,
   reads_targets: bool = False,
 ) -> Model:
   """Returns a model that reads one-hot inputs and some tokens after them.
@@ -289,6 +297,7 @@ def haiku_model(
     core: f(x, input_length, ...), returns all outputs.
     test_core: The same at test.
     width: Of its vectors.
+    heads: As of `Model`.
     reads_targets: Whether it is f(inputs, targets), an encoder-decoder.
   """
 
@@ -323,5 +332,6 @@ def haiku_model(
     init,
     apply,
     width=width,
+    heads=heads,
     sub_batch_size=TEST_SUB_BATCH_SIZE,
   )

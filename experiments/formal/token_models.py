@@ -34,6 +34,7 @@ import numpy as np
 from experiments.engine import parameters
 from experiments.formal import blame, data, models, reading
 from experiments.formal import config as config_lib
+from regulargpt_jax import recurrent
 from regulargpt_jax.baselines import strings
 from tasks import task as task_lib
 
@@ -155,9 +156,22 @@ def make(
   return models.Model(
     init,
     apply,
-    width=task.output_size,
+    width=_size(builder, params, 'width') or task.output_size,
+    heads=(
+      _size(builder, params, 'num_heads')
+      if builder is recurrent.MODELS['looped_transformer']
+      else 0
+    ),
     sub_batch_size=models.TEST_SUB_BATCH_SIZE,
   )
+
+
+def _size(
+  builder: Callable[..., Any], params: Mapping[str, Any], name: str
+) -> int:
+  """Returns what a model's argument is, 0 where it has no such number."""
+  size = params.get(name, getattr(builder, name, 0))
+  return size if isinstance(size, int) else 0
 
 
 def _of_one_hot(

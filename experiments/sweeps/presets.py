@@ -153,7 +153,7 @@ _RECIPE_MODELS = {
   'recipe_c3': {**_REGULAR_GPT_C3, 'training_steps': 16_000},
 }
 _TOLD = (
-  'It is told the automaton of the task in training, as no other model is.'
+  'Ours is told the automaton of the task in training, as no other model is.'
 )
 
 

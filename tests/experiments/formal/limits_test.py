@@ -60,6 +60,18 @@ def _params(**params):
     ({**_RNN, **_params(hidden_size=True)}, 'hidden_size must be a whole'),
     ({**_RNN, **_params(rnn_core=1)}, "rnn has no 'rnn_core'; its arguments"),
     ({**_RNN, 'batch_size': 10**8}, '100,000,000 strings'),
+    # Of which every place has a vector, and every pair of places a weight.
+    (
+      {**_NO_SIZES, 'architecture': 'mamba_2', 'sequence_length': 2**23},
+      'strings of up to 8,388,608 symbols need about',
+    ),
+    *(
+      (
+        {**_NO_SIZES, 'architecture': name, 'max_range_test_length': 10**6},
+        'test strings of up to 1,000,000 symbols need about',
+      )
+      for name in ('looped_transformer', 'transformer_encoder')
+    ),
     ({**_NDSTACK, **_params(stack_states=10**5)}, 'The parameters'),
     ({**_NDSTACK, **_params(stack_size=-3)}, 'stack_size must be at least 1'),
     ({**_TAPE, **_params(mlp_layers_size=[0])}, 'mlp_layers_size must be at'),
