@@ -96,7 +96,7 @@ def table(preset: str, measured: Sequence[results.Result]) -> tables.Text:
 
 def legend(preset: str, measured: Sequence[results.Result]) -> str:
   """Says what the numbers are, and how cells were run otherwise."""
-  chances = {f'{100 * result.chance:.1f}' for result in measured}
+  chances = {r.task: f'{100 * r.chance:.1f} ({r.task})' for r in measured}
   devices = {str(result.environment.get('device')) for result in measured}
   dates = {result.date for result in measured}
   text = (
@@ -104,7 +104,7 @@ def legend(preset: str, measured: Sequence[results.Result]) -> str:
     ' (right on every string that is scored) are of the seeds of the chosen'
     ' rate; training lengths is the accuracy that it was chosen by. Published'
     ' numbers are of other models, recipes and choices, as each says.'
-    f' Chance is {", ".join(sorted(chances))}. Measured on'
+    f' Chance is {", ".join(chances.values())}. Measured on'
     f' {", ".join(sorted(devices))}, {", ".join(sorted(dates))}.'
   )
   cells = {cell.name: cell for cell in grid.cells(presets.PRESETS[preset])}

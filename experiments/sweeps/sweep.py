@@ -50,7 +50,7 @@ class _Made(NamedTuple):
   tests: dict[str, tuple[config_lib.Experiment, Any]]
 
 
-# Fields that say how much is done, not what.
+# Fields that say how much is done, or how fast, not what.
 _AMOUNTS = (
   'warmup_steps',
   'training_steps',
@@ -59,6 +59,7 @@ _AMOUNTS = (
   'min_range_test_length',
   'max_range_test_length',
   'range_test_batch_size',
+  'smallest_bucket',
 )
 
 
