@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from benchmarks import timing
 from regulargpt_jax import recurrent
-from regulargpt_jax.recurrent import linear_recurrence
+from regulargpt_jax.recurrent import linear_recurrence, map_recurrence
 
 _ARCHITECTURES = flags.DEFINE_list(
   'architectures', list(recurrent.MODELS), 'What to time.'
@@ -23,6 +23,25 @@ _LENGTH = flags.DEFINE_integer('length', 256, 'Of the strings of a step.')
 _LONGEST = flags.DEFINE_integer(
   'longest', 4096, 'Of one string, whose step is timed at 1/4, 1/2 and all.'
 )
+
+
+def _with_matrices(chosen, dictionary, d, b):
+  """`map_recurrence.run`, as it is written."""
+  scores = jnp.einsum('btm,mij->btij', chosen, dictionary)
+  soft = jax.nn.softmax(scores, axis=-2)
+  hard = jax.nn.one_hot(jnp.argmax(scores, -2), scores.shape[-1], axis=-2)
+  p = soft + jax.lax.stop_gradient(hard - soft)
+  d, b = (jax.lax.complex(x[:, :, 0], x[:, :, 1]) for x in (d, b))
+
+  def step(state, inputs):
+    p, d, b = inputs
+    state = jnp.einsum('bij,bj->bi', p, d * state) + b
+    return state, state
+
+  start = jnp.zeros_like(b[:, 0]).at[:, 0].set(1)
+  inputs = [x.swapaxes(0, 1) for x in (p, d, b)]
+  states = jax.lax.scan(step, start, tuple(inputs))[1].swapaxes(0, 1)
+  return jnp.stack([states.real, states.imag], axis=2)
 
 
 def _step(name, batch_size, length):
@@ -54,10 +73,17 @@ def main():
   lengths = [_LONGEST.value // n for n in (4, 2, 1)]
   for name in _ARCHITECTURES.value:
     programs = []
-    for form in (linear_recurrence.in_chunks, linear_recurrence.in_steps):
-      with mock.patch.object(linear_recurrence, 'run', side_effect=form) as run:
+    for form, of_maps in (
+      (linear_recurrence.in_chunks, map_recurrence.run),
+      (linear_recurrence.in_steps, _with_matrices),
+    ):
+      with (
+        mock.patch.object(linear_recurrence, 'run', side_effect=form) as run,
+        mock.patch.object(map_recurrence, 'run', side_effect=of_maps) as maps,
+      ):
         programs.append(_step(name, _BATCH.value, _LENGTH.value))
-    if not run.called:  # It has a recurrence of its own, or none.
+    has_both = run.called or maps.called
+    if not has_both:
       programs = programs[:1]
     calls, sizes = zip(*programs, strict=True)
     times = timing.interleaved(calls)
@@ -65,7 +91,7 @@ def main():
       [
         name,
         _in_thousands(times),
-        f'{times[-1] / times[0]:.1f}' if run.called else '-',
+        f'{times[-1] / times[0]:.1f}' if has_both else '-',
         ', '.join(f'{size / 2**20:.0f}' for size in sizes),
       ]
     )
