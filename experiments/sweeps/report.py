@@ -1,6 +1,8 @@
 """Measured cells as pages: Markdown, CSV, and one self-contained HTML file."""
 
+import collections
 from collections.abc import Sequence
+import operator
 import os
 import shlex
 import textwrap
@@ -24,6 +26,14 @@ NAME = 'report'
 # The table of docs/results.md is what stands between these two lines.
 BEGIN = '<!-- results: written by launch.report -->'
 END = '<!-- results end -->'
+
+# What each cell says of itself, as others may.
+_OF_EACH = (
+  'best learning rate',
+  'score of each run by learning rate',
+  'perfect runs',
+  'training + evaluation',
+)
 
 
 def report(
@@ -140,13 +150,16 @@ def markdown(
 
 
 def _provenance(header: list[str], rows: list[list[str]]) -> list[str]:
-  """Returns how cells were measured, what is so of every cell once.
+  """Returns how cells were measured, what is so of most cells once.
 
   Args:
     header: Of `tables.provenance`.
     rows: Of `tables.provenance`.
   """
-  differ = [len({*column}) > 1 for column in zip(*rows, strict=True)]
+  usual = [
+    '' if name in _OF_EACH else _usual(values)
+    for name, values in zip(header, zip(*rows, strict=True), strict=True)
+  ]
 
   def listed(row, is_shown):
     return '; '.join(
@@ -156,18 +169,25 @@ def _provenance(header: list[str], rows: list[list[str]]) -> list[str]:
     )
 
   lines = []
-  if len(rows) > 1 and not all(differ[2:]):
-    alike = [False, False, *(not x for x in differ[2:])]
-    lines.append(f'Every cell: {listed(rows[0], alike)}')
-  of_each = differ[2:] if len(rows) > 1 else [True] * len(header[2:])
-  of_each = [False, False, *of_each]
-  lines += [
-    f'- {tables_lib.escaped(", ".join(row[:2]))}: {listed(row, of_each)}'
-    for row in rows
-  ]
+  # The first two columns name the cell.
+  if any(usual[2:]):
+    shown = [False, False, *map(bool, usual[2:])]
+    lines.append(f'Unless it is said otherwise: {listed(usual, shown)}')
+  for row in rows:
+    shown = [False, False, *map(operator.ne, row[2:], usual[2:])]
+    name = tables_lib.escaped(', '.join(row[:2]))
+    lines.append(f'- {name}: {listed(row, shown)}')
   return [
     textwrap.fill(
       line, tables_lib.WIDTH, subsequent_indent='  ' * (line[0] == '-')
     )
     for line in lines
   ]
+
+
+def _usual(values: Sequence[str]) -> str:
+  """Returns what at least half of the cells have, '' if nothing is."""
+  value, count = collections.Counter(values).most_common(1)[0]
+  # Of a cell that has nothing it would be said.
+  is_usual = len(values) > 1 and 2 * count >= len(values) and all(values)
+  return value if is_usual else ''

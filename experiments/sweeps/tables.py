@@ -159,6 +159,7 @@ def provenance(entries: Sequence[numbers.Entry]) -> Text:
     'training + evaluation',
     'date',
     'versions',
+    'commit',
   ]
   by_cell: dict[tuple[str, str], list[numbers.Entry]] = {}
   for entry in entries:
@@ -191,6 +192,7 @@ def provenance(entries: Sequence[numbers.Entry]) -> Text:
         f'{_duration(result, "training")} + {_duration(result, "evaluation")}',
         result.date,
         _versions(result),
+        str(result.environment.get('git_commit'))[:10],
       ]
     )
   return header, rows
@@ -264,10 +266,9 @@ def _device(result: results.Result) -> str:
 
 def _versions(result: results.Result) -> str:
   environment = result.environment
-  commit = str(environment.get('git_commit'))[:10]
   return (
     f'jax {environment.get("jax")}, flax {environment.get("flax")},'
-    f' Python {environment.get("python")}, commit {commit}'
+    f' Python {environment.get("python")}'
   )
 
 
