@@ -83,7 +83,7 @@ def check_evaluation(
     batch_size / mesh.shape['data'] * longest * estimates.TOKEN_BYTES,
     'range_test_batch_size or max_range_test_length',
   )
-  at_once = min(batch_size, model.sub_batch_size or batch_size)
+  at_once = model.tested_at_once(batch_size, longest)
   estimates.check(
     f'{at_once:,} {what}',
     at_once

@@ -23,6 +23,8 @@ from tasks import task as task_lib
 _INIT_LENGTH = 10
 # Strings that a baseline is tested on at a time: most look at all positions.
 TEST_SUB_BATCH_SIZE = 64
+# Weights of attention that a CPU's caches hold.
+_CACHED_WEIGHTS = 2**21
 
 
 def _share_nothing(params, num_symbols, num_runs):
@@ -50,7 +52,7 @@ class Model:
       same parameters can share when they read that many symbols in all, a tree
       of arrays, or None; so many runs do it side by side on a device.
     bucket_base: Widths of buckets are powers of it.
-    sub_batch_size: Strings to test on at a time; None for any number.
+    sub_batch_size: Strings to test on at a time, at most; None for any number.
     config: Of a `RegularGPT` that reads the input alone, whose parameters are
       those of `init`; None for any other model.
     penalty: `penalty(params, rng, step)`, to be added to the loss: see
@@ -70,6 +72,18 @@ class Model:
   config: regular_gpt_config.RegularGPTConfig | None = None
   penalty: Callable[..., jax.Array] | None = None
   with_nodes: Callable[..., tuple[jax.Array, jax.Array]] | None = None
+
+  def tested_at_once(self, batch_size: int, width: int) -> int:
+    """Returns how many strings of a width to test on at a time.
+
+    A CPU's caches should hold the weights of their attention, which it takes
+    two to four times as long to read from memory.
+    """
+    at_once = min(batch_size, self.sub_batch_size or batch_size)
+    if not self.heads or jax.default_backend() != 'cpu':
+      return at_once
+    cached = _CACHED_WEIGHTS // (self.heads * width**2)
+    return min(at_once, max(jax.device_count(), cached))
 
 
 # What the benchmark's example runs with; `architecture_params` replaces it.
@@ -141,8 +155,11 @@ def make_baseline(
       f'randomized_positions ({num_positions:,}) must be at least what is read'
       f' of the longest string ({max(trained, tested):,}).'
     )
+  reads_targets = name == 'transformer'
   build = functools.partial(
-    baselines.BUILDERS[name], task.output_size, return_all_outputs=True
+    baselines.BUILDERS[name],
+    task.output_size,
+    return_all_outputs=reads_targets or not data.is_single_output(task),
   )
 
   def build_with_room(x, input_length=None):
@@ -169,7 +186,7 @@ def make_baseline(
       if name.startswith('transformer')
       else 0
     ),
-    reads_targets=name == 'transformer',
+    reads_targets=reads_targets,
   )
 
 
@@ -294,7 +311,8 @@ def haiku_model(
   Args:
     experiment: Says what it reads after them.
     task: What it is for.
-    core: f(x, input_length, ...), returns all outputs.
+    core: f(x, input_length, ...), returns all outputs, or the last one alone
+      for a task with one answer.
     test_core: The same at test.
     width: Of its vectors.
     heads: As of `Model`.

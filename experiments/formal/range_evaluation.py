@@ -208,19 +208,14 @@ def in_parts(
   function: Callable[[Any], Any], batch: Any, model: models.Model
 ) -> Any:
   """Returns what a function makes of each part of a batch, on a first axis."""
-  num_parts = _num_parts(len(batch[0]), model.sub_batch_size)
-  parts = jax.tree.map(lambda x: x.reshape(num_parts, -1, *x.shape[1:]), batch)
-  return jax.lax.map(function, parts)
-
-
-def _num_parts(batch_size: int, sub_batch_size: int | None) -> int:
-  """Returns the least number of equal parts that are small enough."""
-  if sub_batch_size is None:
-    return 1
-  num_parts = -(-batch_size // sub_batch_size)
+  tokens_BxW = batch[0]
+  batch_size = len(tokens_BxW)
+  # The least number of equal parts that are small enough.
+  num_parts = -(-batch_size // model.tested_at_once(*tokens_BxW.shape))
   while batch_size % num_parts:
     num_parts += 1
-  return num_parts
+  parts = jax.tree.map(lambda x: x.reshape(num_parts, -1, *x.shape[1:]), batch)
+  return jax.lax.map(function, parts)
 
 
 def score(accuracies: Sequence[float], training_length: int) -> float | None:

@@ -10,7 +10,8 @@ with any further arguments, which are its `architecture_params`. The module's
 `__call__`, or the function, takes tokens, int [B, W], of any W: right-aligned,
 0 to input_size - 1, -1 where there is no symbol. It returns logits of all
 positions, [B, W, output_size], or, for tasks with one answer, of the last, [B,
-output_size]. These depend on the symbols alone, and not on W.
+output_size]. These depend on the symbols alone, and not on W. A model with an
+argument `last_only` is told by it whether only the last are asked for.
 
 At test there is no random number: `has_rng('dropout')` is false in Linen,
 `deterministic` is set in NNX, `hk.maybe_next_rng_key()` is None in Haiku.
@@ -44,7 +45,11 @@ KINDS = (
 )
 _SIZES = ('input_size', 'output_size')
 # What is given to a module or a function by others than users.
-_NOT_PARAMS = (*_SIZES, 'self', 'tokens', 'rngs', 'parent', 'name')
+_LAST_ONLY = 'last_only'
+_NOT_PARAMS = (
+  *(*_SIZES, _LAST_ONLY),
+  *('self', 'tokens', 'rngs', 'parent', 'name'),
+)
 # Options of our own architectures.
 _NOT_OPTIONS = (
   'chunk_size',
@@ -124,6 +129,8 @@ def make(
   reads_input_alone = reading.reads_input_alone(experiment, task)
   input_size = reading.num_kinds(experiment, task)
   params = {**params, 'input_size': input_size, 'output_size': task.output_size}
+  if _LAST_ONLY in kinds:
+    params[_LAST_ONLY] = data.is_single_output(task)
   with blame.blamed(
     f'{name}({", ".join(f"{k}={v}" for k, v in params.items())})'
   ):
@@ -181,10 +188,9 @@ def _of_one_hot(
 
   def of_one_hot(x_BxWxV, input_length=None):
     del input_length
-    logits = run(
+    return run(
       jnp.where(strings.is_symbol(x_BxWxV), jnp.argmax(x_BxWxV, axis=-1), -1)
     )
-    return logits if logits.ndim == 3 else logits[:, None]
 
   return of_one_hot
 

@@ -144,8 +144,9 @@ def make_transformer_encoder(
 
   def transformer_encoder(x_BxTxV, input_length=None):
     del input_length
-    h_BxTxD = _encode(config, x_BxTxV, causal_masking)
-    if not return_all_outputs:
+    last_only = not return_all_outputs
+    h_BxTxD = _encode(config, x_BxTxV, causal_masking, last_only)
+    if last_only:
       h_BxTxD = h_BxTxD[:, -1]
     return hk.Linear(output_size, name='readout')(h_BxTxD)
 
@@ -196,14 +197,19 @@ def shift_right(y_BxTxO: jax.Array) -> jax.Array:
   )
 
 
-def _encode(config, x_BxTxV, is_causal):
+def _encode(config, x_BxTxV, is_causal, last_only=False):
+  """Returns vectors [B, T, D], or of the last position alone, [B, 1, D]."""
   is_symbol_BxT = strings.is_symbol(x_BxTxV)
   position_BxT = _positions(config, is_symbol_BxT)
   h = _embed(config, x_BxTxV, position_BxT)
   visible = is_symbol_BxT[:, None] & _window(config, h.shape[1], is_causal)
   for layer in range(config.num_layers):
     with hk.name_scope(f'layer_{layer}'):
-      attended = _attention(config, 'attention', h, h, visible, position_BxT)
+      keys = h
+      # Nothing reads what the other positions make of them.
+      if last_only and layer == config.num_layers - 1:
+        h = h[:, -1:]
+      attended = _attention(config, 'attention', h, keys, visible, position_BxT)
       h = _add_and_norm(config, 'attention_norm', h, attended)
       h = _add_and_norm(config, 'ffn_norm', h, _feed_forward(config, h))
   return h
@@ -276,11 +282,14 @@ def _attention(
 ):
   """Multi-head attention; `memory_position` None for self-attention.
 
-  `visible` broadcasts to [B, Q, K].
+  That is of the last Q of the K positions. `visible` broadcasts to [B, Q, K],
+  in self-attention to [B, K, K].
   """
+  num_queries, num_keys = x_BxQxD.shape[1], memory_BxKxD.shape[1]
   is_self = memory_position is None
   if is_self:
     memory_position = position
+    position, visible = position[:, -num_queries:], visible[:, -num_queries:]
 
   def linear(features, name):
     return hk.Linear(features, with_bias=False, name=name)
@@ -300,7 +309,7 @@ def _attention(
     if encodings == _Encodings.RELATIVE:
       first_distance = position[:, 0] - memory_position[:, 0]
       if is_self:  # The same for all strings: computed once, not B times.
-        first_distance = jnp.zeros(1, first_distance.dtype)
+        first_distance = jnp.array([num_keys - num_queries])
       logits = encodings_lib.relative_logits(
         q, k, first_distance, config.max_time
       )

@@ -148,7 +148,8 @@ def _run(model, x_BxWxV, tail_BxOxV, output_length_B, computation_steps_mult):
   """Returns the model's outputs at the tail, [B, O, classes].
 
   Args:
-    model: f(x, input_length).
+    model: f(x, input_length); where the tail has one row, it may return its
+      last output alone, [B, classes].
     x_BxWxV: Input, widened.
     tail_BxOxV: What it reads last, right-aligned.
     output_length_B: Rows of the tail that are there.
@@ -177,6 +178,8 @@ def _run(model, x_BxWxV, tail_BxOxV, output_length_B, computation_steps_mult):
     + right_aligned(tail_BxOxV, jnp.zeros_like(output_length_B))
   )
   logits = model(sequence, input_length=input_length_B)
+  if output_width == 1 and logits.ndim == 2:
+    return logits[:, None]
   is_row_by_row = logits.shape[1] == total or output_width == 1
   if logits.ndim != 3 or not is_row_by_row:
     raise ValueError(

@@ -28,13 +28,15 @@ class TokenModel(nn.Module):
   and has the arguments of that as fields.
 
   Tokens are right-aligned, [B, T]; -1 is no symbol. Logits are of all
-  positions, [B, T, output_size]; no logit depends on later tokens.
+  positions, [B, T, output_size], or with `last_only` of the last, [B,
+  output_size]; no logit depends on later tokens.
   """
 
   input_size: int
   output_size: int
   width: int = 64
   num_layers: int = 2
+  last_only: bool = False
 
   def __post_init__(self):
     """Checks the sizes.
@@ -59,9 +61,12 @@ class TokenModel(nn.Module):
     """See class; a mixer is called with [B, T, D], 0 where no symbol is."""
     is_symbol_BxTx1 = (tokens_BxT >= 0)[..., None]
     x = nn.Embed(self.input_size, self.width)(jnp.maximum(tokens_BxT, 0))
-    for _ in range(self.num_layers):
+    for layer in range(self.num_layers):
       y = jnp.where(is_symbol_BxTx1, RMSNorm()(x), 0)
       x = x + self.mixer()(y, is_symbol_BxTx1)
+      # Nothing after the last mixer reads other positions.
+      if self.last_only and layer == self.num_layers - 1:
+        x = x[:, -1]
       x = x + FeedForward(2 * self.width)(RMSNorm()(x))
     return nn.Dense(self.output_size)(RMSNorm()(x))
 
@@ -73,7 +78,8 @@ def check(fields: Mapping[str, Any]) -> None:
     ValueError: If one is impossible.
   """
   for name, value in fields.items():
-    if isinstance(value, int) and not 1 <= value <= _MAX_SIZE:
+    is_size = isinstance(value, int) and not isinstance(value, bool)
+    if is_size and not 1 <= value <= _MAX_SIZE:
       raise ValueError(f'{name} must be 1 to {_MAX_SIZE:,}, got {value}.')
   if fields.get('num_layers', 1) > _MAX_LAYERS:
     raise ValueError(
