@@ -9,7 +9,13 @@ from absl import app, flags, logging
 import jax
 import jax.numpy as jnp
 
-from experiments.engine import allocation, devices, progress, tables
+from experiments.engine import (
+  allocation,
+  devices,
+  programs,
+  progress,
+  tables,
+)
 from experiments.formal import builders, config, data, training
 
 _ROUNDS = flags.DEFINE_integer(
@@ -40,6 +46,8 @@ def training_step(
 ) -> tuple[Callable[..., Any], tuple]:
   """Returns a training step of one run, to be compiled, and its arguments.
 
+  It is compiled as the experiment compiles it.
+
   Args:
     experiment: Whose longest strings are trained on.
     width: What they are padded to.
@@ -52,7 +60,8 @@ def training_step(
     jnp.int32(experiment.sequence_length),
   )
   mesh = devices.make_mesh(1, experiment.batch_size)
-  return training.make_step(task, source, model, mesh, width), arguments
+  step = training.make_step(task, source, model, mesh, width)
+  return jax.jit(step, compiler_options=programs.quick_options()), arguments
 
 
 def compiled(function: Callable[..., Any], *args) -> tuple[Any, float]:

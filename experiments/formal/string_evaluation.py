@@ -39,7 +39,7 @@ def make(
   mesh = devices.make_mesh(num_runs, experiment.batch_size)
   widths = builders.bucket_widths(experiment, task, model, longest)
   tests = programs.Programs(
-    'the test',
+    'the test of strings of up to {} symbols',
     lambda width: _make_test(task, model, mesh),
     out_shardings=devices.sharding(mesh, 'run'),
   )

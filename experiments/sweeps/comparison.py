@@ -28,6 +28,7 @@ from experiments.sweeps import (
   pictures,
   presets,
   results,
+  tables,
 )
 
 NAME = 'comparison'
@@ -35,10 +36,8 @@ _MAX_VALUE = 40
 # Is no field: a sweep's tests may have other parameters of the task than it
 # trains with.
 _AT_TEST = 'task_params at test'
-_NOTE = (
-  'A cell with several learning rates is shown at the one of the highest mean'
-  ' score over its seeds, a choice that sees the test. `perfect`: how many of'
-  ' all its runs are right on all strings beyond training.'
+_PERFECT = (
+  '`perfect`: how many of all runs are right on all strings beyond training.'
 )
 
 
@@ -54,6 +53,7 @@ class Curve:
       not tested.
     training_length: The longest training string; 0 if nothing was trained.
     chance: Accuracy of a uniform guess.
+    preset: Of the cell, if it is one.
     num_runs: Of the cell, at all learning rates, if it is one.
     num_perfect: How many of these are right on all strings beyond training.
   """
@@ -63,6 +63,7 @@ class Curve:
   accuracy: np.ndarray
   training_length: int
   chance: float
+  preset: str | None
   num_runs: int
   num_perfect: int
 
@@ -87,7 +88,7 @@ def compare(places: Sequence[str], output_dir: str) -> None:
     raise ValueError('--workdirs has the same folder twice.')
   curves = [curve for place in places for curve in _curves(place)]
   header, rows = _accuracies(curves)
-  text = tables_lib.markdown(header, rows) + f'\n\n{_NOTE}'
+  text = tables_lib.markdown(header, rows) + f'\n\n{_note(curves)}'
   differing = _differences(curves)
   if differing[1]:
     text += '\n\nWhat differs:\n\n' + tables_lib.markdown(*differing)
@@ -109,6 +110,17 @@ def compare(places: Sequence[str], output_dir: str) -> None:
   files.write_atomically(f'{path}.png', picture)
   print(text)
   print(f'picture: {path}.png')
+
+
+def _note(curves: Sequence[Curve]) -> str:
+  """Says how the learning rates of cells were chosen, and what is perfect."""
+  names = {curve.preset for curve in curves if curve.preset is not None}
+  if not names:
+    return _PERFECT
+  return (
+    'A cell with several learning rates is shown at the one of the highest mean'
+    f' over its seeds of {tables.choice(names)}. {_PERFECT}'
+  )
 
 
 def _curves(place: str) -> Iterator[Curve]:
@@ -137,6 +149,7 @@ def _curves(place: str) -> Iterator[Curve]:
       accuracy,
       trained,
       found.chance,
+      preset=None,
       num_runs=1,
       num_perfect=int(numbers.is_perfect(accuracy, trained).sum()),
     )
@@ -195,6 +208,7 @@ def _of_result(
       accuracy[runs],
       result.training_length,
       result.chance,
+      preset=result.preset,
       num_runs=len(accuracy),
       num_perfect=int(
         numbers.is_perfect(accuracy, result.training_length).sum()

@@ -8,14 +8,22 @@ ones; random ones, and adversarial ones, pairs at edit distance 1.
 
 import collections
 from collections.abc import Callable, Mapping, Sequence
-import textwrap
+import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from experiments.engine import tables as tables_lib
 from experiments.formal import adversarial, range_evaluation
-from experiments.sweeps import numbers, paper, presets, results, tables
+from experiments.formal import config as config_lib
+from experiments.sweeps import (
+  grid,
+  numbers,
+  paper,
+  presets,
+  results,
+  tables,
+)
 
 PRESET = presets.OF_AUTOMATA
 # Short and long, random and adversarial; called as MLRegTest's test sets.
@@ -187,13 +195,38 @@ def legend(languages: Sequence[Language]) -> str:
       ' Not in the means, since some model is not measured on them:'
       f' {", ".join(sorted(partial))}.'
     )
-  if diverged := [x for x in languages if numbers.diverged(x.result)]:
-    name = '{0.task}/{0.model}'.format
-    text += (
-      ' Some runs diverged and count as frozen then:'
-      f' {_listed(diverged, name)}.'
+  return text + tables.remarks(
+    {
+      f'{language.result.task}/{language.result.model}': _with_cell(
+        language.result
+      )
+      for language in languages
+    }
+  )
+
+
+def _with_cell(result: results.Result) -> tuple[results.Result, grid.Cell]:
+  """Returns a result and its cell, both without their automaton.
+
+  Of which a result has no more than a checksum.
+
+  Raises:
+    ValueError: If the preset has no such model.
+  """
+  preset = presets.PRESETS[PRESET]
+  if result.model not in preset.models:
+    raise ValueError(
+      f'No preset has the cell {PRESET}/{result.task}/{result.model}.'
     )
-  return text
+  (cell,) = grid.cells(
+    dataclasses.replace(
+      preset,
+      tasks={result.task: {'task': config_lib.Experiment.task}},
+      models={result.model: preset.models[result.model]},
+    )
+  )
+  fields = {**result.experiment, 'automaton': {}}
+  return dataclasses.replace(result, experiment=fields), cell
 
 
 def _listed(
@@ -211,21 +244,19 @@ def _rates(languages: Sequence[Language]) -> str:
   return ', '.join(f'{rate:g}' for rate in sorted(rates))
 
 
-def markdown(measured: Sequence[results.Result]) -> str:
-  """Returns both tables in Markdown.
-
-  Args:
-    measured: Results of this preset; at least one.
-  """
-  languages = [measure(result) for result in measured]
-  return '\n\n'.join(
-    [
-      f'### {PRESET}: {len(languages)} cells measured',
-      tables_lib.markdown(*by_class(languages)),
-      textwrap.fill(legend(languages), tables_lib.WIDTH),
-      tables_lib.markdown(*by_language(languages)),
-    ]
-  )
+def sections(measured: Sequence[results.Result]) -> list[tables.Section]:
+  """Returns the section of results of this preset, of any kind, if any is."""
+  languages = [measure(result) for result in of(measured)]
+  if not languages:
+    return []
+  return [
+    tables.Section(
+      f'{PRESET}: {len(languages)} cells measured',
+      by_class(languages),
+      legend(languages),
+      by_language(languages),
+    )
+  ]
 
 
 def comma_separated(measured: Sequence[results.Result]) -> str:

@@ -20,10 +20,9 @@ class Numbers:
 
   Attributes:
     max: The best run's; None where the paper does not say.
-    avg: The mean over seeds at the best learning rate.
+    avg: The mean over seeds at the chosen learning rate.
     mean: The mean over all runs; None for the paper.
-    learning_rate: The best one, of the highest mean over its seeds; None for
-      the paper.
+    learning_rate: The chosen one; None for the paper.
   """
 
   max: float | None
@@ -165,7 +164,7 @@ def measure(result: results.Result, test: str, setting: str) -> Numbers:
 
   A run's score is its mean accuracy on lengths training_length + 1 .. longest,
   both included, or its accuracy at training_length (captions of tables 1, 2).
-  Max is over all runs, Avg over the seeds of the best learning rate (section
+  Max is over all runs, Avg over the seeds of the chosen learning rate (section
   5.1). Diverged runs count, with the parameters they were frozen with.
   """
   scores = scores_of_runs(result, test, setting)
@@ -199,35 +198,35 @@ def chosen_learning_rate(
 ) -> float:
   """Returns that of the highest mean over its seeds; the lowest of equals.
 
-  The mean is of what is shown, as in the paper; in protocols and on users'
-  automata, of training lengths, which are not.
+  The mean is of accuracy on training lengths, if these are tested; in the
+  paper's tables of what is shown.
   """
-  if result.preset in protocols.PROTOCOLS:
-    score_R = on_training_lengths(
-      result, protocols.PROTOCOLS[result.preset].first - 1
-    )
-  elif result.preset == presets.OF_AUTOMATA:
-    score_R = on_training_lengths(result)
-  else:
+  if is_chosen_on_test(result.preset):
     score_R = scores_of_runs(result, test, setting)
+  else:
+    score_R = np.nan_to_num(on_training_lengths(result, test))
   return max(
     learning_rates(result),
     key=lambda rate: score_R[runs_at(result, rate)].mean(),
   )
 
 
-def on_training_lengths(
-  result: results.Result, longest: int | None = None
-) -> np.ndarray:
+def is_chosen_on_test(preset: str) -> bool:
+  """Whether learning rates are chosen by what is shown, as in the paper."""
+  return preset in presets.PRESETS and bool(presets.PRESETS[preset].paper)
+
+
+def on_training_lengths(result: results.Result, test: str = '') -> np.ndarray:
   """Returns each run's accuracy on fresh strings, in percent, [R].
 
-  Args:
-    result: What was measured.
-    longest: Where given, longer strings are left out.
+  They are the task's own, or a test's where only named tests are; of training
+  lengths, in protocols below those that are scored. NaN where none is tested.
   """
-  last = min(result.training_length, longest or result.training_length)
-  means = map(range_evaluation.mean, results.accuracies(result, '')[:, :last])
-  # None where nothing is tested.
+  own = '' if '' in result.accuracy else test
+  last = result.training_length
+  if result.preset in protocols.PROTOCOLS:
+    last = min(last, protocols.PROTOCOLS[result.preset].first - 1)
+  means = map(range_evaluation.mean, results.accuracies(result, own)[:, :last])
   return 100 * np.array(list(means), float)
 
 
@@ -264,9 +263,15 @@ def has_longer(result: results.Result, test: str) -> bool:
   return bool((~np.isnan(beyond)).any())
 
 
-def num_perfect(result: results.Result) -> int:
-  """Returns how many runs are right on all strings beyond training."""
-  accuracies = [results.accuracies(result, test) for test in result.accuracy]
+def num_perfect(result: results.Result, test: str | None = None) -> int:
+  """Returns how many runs are right on all strings beyond training.
+
+  Args:
+    result: What was measured.
+    test: On the strings of this one alone.
+  """
+  tests = result.accuracy if test is None else [test]
+  accuracies = [results.accuracies(result, test) for test in tests]
   # A file of test strings may have no longer ones, which then says nothing.
   accuracy_RxT = np.concatenate(
     [accuracy[:, result.training_length :] for accuracy in accuracies], axis=1

@@ -52,19 +52,14 @@ def page(found: tables.Tables, others: Sequence[results.Result] = ()) -> str:
         _html_table(*tables.provenance(entries)),
         '</details>',
       ]
-  for name, measured in protocol_report.by_preset(others).items():
+  for section in protocol_report.sections(others) + mlregtest.sections(others):
     body += [
-      f'<h2>{html.escape(protocol_report.title(name, measured))}</h2>',
-      _html_table(*protocol_report.table(name, measured)),
-      f'<p>{html.escape(protocol_report.legend(name, measured))}</p>',
+      f'<h2>{html.escape(section.title)}</h2>',
+      _html_table(*section.table),
+      f'<p>{html.escape(section.legend)}</p>',
     ]
-  if languages := [mlregtest.measure(r) for r in mlregtest.of(others)]:
-    body += [
-      f'<h2>{mlregtest.PRESET}: {len(languages)} cells measured</h2>',
-      _html_table(*mlregtest.by_class(languages)),
-      f'<p>{html.escape(mlregtest.legend(languages))}</p>',
-      _html_table(*mlregtest.by_language(languages)),
-    ]
+    if section.details:
+      body.append(_html_table(*section.details))
   if not (found or others):
     body.append('<p>Nothing is measured yet.</p>')
   return (

@@ -4,7 +4,6 @@ The choice never sees what is scored: see `protocols`.
 """
 
 from collections.abc import Sequence
-import textwrap
 from typing import NamedTuple
 
 from experiments.engine import tables as tables_lib
@@ -52,7 +51,7 @@ def measure(result: results.Result) -> Score:
     score_R = (score_R - result.chance) / (1 - result.chance)
   return Score(
     rate,
-    float(numbers.on_training_lengths(result, last)[runs].mean()),
+    float(numbers.on_training_lengths(result)[runs].mean()),
     *(float(100 * x) for x in (score_R.mean(), score_R.max())),
     perfect=int(numbers.is_perfect(accuracy_RxT, last).sum()),
     runs=len(runs),
@@ -108,18 +107,8 @@ def legend(preset: str, measured: Sequence[results.Result]) -> str:
     f' {", ".join(sorted(devices))}, {", ".join(sorted(dates))}.'
   )
   cells = {cell.name: cell for cell in grid.cells(presets.PRESETS[preset])}
-  otherwise = {}
-  for result in measured:
-    name = f'{result.task}/{result.model}'
-    if found := '; '.join(numbers.differences(result, cells[name])):
-      otherwise.setdefault(found, []).append(name)
-  for found, names in otherwise.items():
-    which = ', '.join(names) if len(names) < len(measured) else 'every cell'
-    text += f' Not as the preset: {which}: {found}.'
-  if diverged := [r for r in measured if numbers.diverged(r)]:
-    names = (f'{r.task}/{r.model}' for r in diverged)
-    text += f' Some runs diverged and count as frozen: {", ".join(names)}.'
-  return text
+  names = {f'{result.task}/{result.model}': result for result in measured}
+  return text + tables.remarks({x: (r, cells[x]) for x, r in names.items()})
 
 
 def of(found: Sequence[results.Result]) -> list[results.Result]:
@@ -146,22 +135,17 @@ def by_preset(
   return {name: found[name] for name in protocols.PRESETS if name in found}
 
 
-def title(preset: str, measured: Sequence[results.Result]) -> str:
-  """Returns the heading of a protocol's table."""
-  total = len(grid.cells(presets.PRESETS[preset]))
-  return f'{preset}: {len(measured)} of {total} cells measured'
-
-
-def markdown(measured: Sequence[results.Result]) -> str:
-  """Returns the tables in Markdown."""
-  parts = []
-  for preset, found in by_preset(measured).items():
-    parts += [
-      f'### {title(preset, found)}',
-      tables_lib.markdown(*table(preset, found)),
-      textwrap.fill(legend(preset, found), tables_lib.WIDTH),
-    ]
-  return '\n\n'.join(parts)
+def sections(measured: Sequence[results.Result]) -> list[tables.Section]:
+  """Returns a section for each protocol that has results, of any kind."""
+  return [
+    tables.Section(
+      f'{preset}: {len(found)} of {len(grid.cells(presets.PRESETS[preset]))}'
+      ' cells measured',
+      table(preset, found),
+      legend(preset, found),
+    )
+    for preset, found in by_preset(measured).items()
+  ]
 
 
 def comma_separated(measured: Sequence[results.Result]) -> str:
@@ -170,7 +154,7 @@ def comma_separated(measured: Sequence[results.Result]) -> str:
   rows = [
     [
       *(result.preset, result.task, result.model),
-      *(round(value, 6) for value in measure(result)),
+      *(float(f'{value:.8g}') for value in measure(result)),
       *(result.experiment['training_steps'], result.date),
     ]
     for result in measured

@@ -81,11 +81,11 @@ _MODELS = {
   'pd_ssm': {},
   'regular_gpt_c2': {'architecture': 'regular_gpt', 'chunk_size': 2},
 }
-# Ours, which knows the automaton in training (see docs/sweeps.md), and has no
-# answers to prefixes.
+# It knows the automaton in training (see docs/sweeps.md), and has no answers to
+# prefixes.
 _OF_LAST_ANSWERS = {
   **_MODELS,
-  'recipe_c2': {
+  'regular_gpt_c2_nodes': {
     **_MODELS['regular_gpt_c2'],
     'node_weight': 1.0,
     'max_extra_levels': 2,

@@ -142,10 +142,12 @@ def markdown(
     parts.append(tables_lib.markdown(*tables.accuracies(entries)))
     parts.append(textwrap.fill(tables.legend(entries), tables_lib.WIDTH))
     parts.append('\n'.join(_provenance(*tables.provenance(entries))))
-  if measured_protocols := protocol_report.of(others):
-    parts.append(protocol_report.markdown(measured_protocols))
-  if languages := mlregtest.of(others):
-    parts.append(mlregtest.markdown(languages))
+  for section in protocol_report.sections(others) + mlregtest.sections(others):
+    parts.append(f'### {section.title}')
+    parts.append(tables_lib.markdown(*section.table))
+    parts.append(textwrap.fill(section.legend, tables_lib.WIDTH))
+    if section.details:
+      parts.append(tables_lib.markdown(*section.details))
   return '\n\n'.join(parts or ['Nothing is measured yet.']) + '\n'
 
 

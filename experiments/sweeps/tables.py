@@ -1,16 +1,17 @@
 """Measured cells as tables: of accuracies, of how they came about, and CSV."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 import datetime
 import json
 import shlex
+from typing import NamedTuple
 
 from scipy import stats
 
 from experiments.engine import tables as tables_lib
 from experiments.formal import config as config_lib
-from experiments.sweeps import numbers, paper, presets, results
+from experiments.sweeps import grid, numbers, paper, presets, results
 
 MISSING = 'missing'
 # Of fewer runs an interval says nothing.
@@ -22,6 +23,22 @@ _NO_LONGER = '§'
 Tables = Mapping[str, Sequence[numbers.Entry]]
 # Of text: a header and rows.
 Text = tuple[list[str], list[list[str]]]
+
+
+class Section(NamedTuple):
+  """A part of a report.
+
+  Attributes:
+    title: Its heading.
+    table: What it is about.
+    legend: Says what the numbers are.
+    details: Another table, if there is one.
+  """
+
+  title: str
+  table: Text
+  legend: str
+  details: Text | None = None
 
 
 def num_measured(entries: Sequence[numbers.Entry]) -> str:
@@ -46,9 +63,9 @@ def legend(entries: Sequence[numbers.Entry]) -> str:
   text += (
     '. Measured: Max / Avg / mean: the best of all runs / the mean over the'
     ' seeds at the best learning rate / the mean over all runs. The best'
-    ' learning rate is that of the highest mean over its seeds on these very'
-    ' lengths, as in the paper, so Max and Avg are of a choice that saw the'
-    ' test; where there is one rate alone, nothing was chosen. Perfect runs are'
+    ' learning rate is that of the highest mean over its seeds of'
+    f' {choice(entry.preset for entry in entries)}; where there is one rate'
+    ' alone, nothing was chosen. Perfect runs are'
     ' right on every string beyond training (of many runs, with the interval of'
     ' Wilson, 1927, for their share). Chance is that of a uniform guess.'
   )
@@ -66,6 +83,35 @@ def legend(entries: Sequence[numbers.Entry]) -> str:
     )
   if any(_differences(entry) for entry in entries):
     text += f' {_DIFFERS} Not as the preset says: see below.'
+  return text
+
+
+def choice(names: Iterable[str]) -> str:
+  """Says by what the learning rates of presets' cells are chosen."""
+  kinds = {numbers.is_chosen_on_test(name) for name in names}
+  texts = {
+    True: 'the scores that are shown, as in the paper (a choice that sees the'
+    ' test)',
+    False: 'the accuracies on fresh strings of training lengths, the lowest of'
+    ' equals',
+  }
+  return " or, of cells that are not the paper's, ".join(
+    texts[kind] for kind in sorted(kinds, reverse=True)
+  )
+
+
+def remarks(cells: Mapping[str, tuple[results.Result, grid.Cell]]) -> str:
+  """Says which results were made otherwise than their cells, or diverged."""
+  otherwise: dict[str, list[str]] = {}
+  for name, (result, cell) in cells.items():
+    if found := '; '.join(numbers.differences(result, cell)):
+      otherwise.setdefault(found, []).append(name)
+  text = ''
+  for found, names in otherwise.items():
+    which = ', '.join(names) if len(names) < len(cells) else 'every cell'
+    text += f' Not as the preset: {which}: {found}.'
+  if diverged := [x for x, (r, _) in cells.items() if numbers.diverged(r)]:
+    text += f' Some runs diverged and count as frozen: {", ".join(diverged)}.'
   return text
 
 
@@ -316,7 +362,7 @@ def _line(entry: numbers.Entry) -> dict[str, object]:
     'best_learning_rate': '' if ours is None else ours.learning_rate,
     'score_percent_by_learning_rate': of_result(lambda r: _scores(entry)),
     'runs': of_result(lambda r: len(r.runs)),
-    'perfect_runs': of_result(numbers.num_perfect),
+    'perfect_runs': of_result(lambda r: numbers.num_perfect(r, entry.test)),
     'diverged_runs': of_result(lambda r: len(numbers.diverged(r))),
     'training_steps': of_result(lambda r: r.experiment.get('training_steps')),
     'training_length': of_result(lambda r: r.training_length),

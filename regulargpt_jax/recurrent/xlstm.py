@@ -93,7 +93,8 @@ def _init_forget(rng, shape):
 class SLSTMMixer(nn.Module):
   """Figure 10 of the paper, without its feed-forward layer: i and f see more.
 
-  They are of the short convolution; z and o of the symbol itself.
+  They are of the short convolution; z and o of the symbol itself. All see all
+  features, not a block of them; only f has a bias; heads are mixed at the end.
   """
 
   num_heads: int
@@ -122,7 +123,10 @@ class SLSTMMixer(nn.Module):
 
 
 class MLSTMMixer(nn.Module):
-  """Figure 11 of the paper, with its input gate's logarithm capped at 15."""
+  """Figure 11 of the paper, with its input gate's logarithm capped at 15.
+
+  q, k and v see all features, not blocks of four; of gates only f has a bias.
+  """
 
   num_heads: int
 

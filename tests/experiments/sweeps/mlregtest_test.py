@@ -142,14 +142,15 @@ def _result(task, model, short, long, adversarial):
   )
 
 
+_C2 = 'regular_gpt_c2'
 _MEASURED = [
   # The second rate is better on long strings, and must not be chosen for it.
-  _result('04.03.TSL.2.1.9', 'rnn', [1.0, 0.9], [0.5, 1.0], [0.75, 1.0]),
-  _result('04.03.TSL.2.1.8', 'rnn', [0.5, 0.6], [0.5, 0.7], [0.5, 0.8]),
-  _result('04.03.SL.2.1.9', 'rnn', [1.0, 1.0], [0.9, 0.8], [None, None]),
-  _result('04.03.SL.2.1.9', 'x', [0.7, 0.8], [0.5, 0.25], [0.5, 0.5]),
-  _result('mine', 'rnn', [0.5, 0.5], [0.5, 0.5], [0.5, 0.5]),
-  _result('mine', 'x', [0.5, 0.5], [1.0, 0.5], [0.5, 0.5]),
+  _result('04.03.TSL.2.1.9', _C2, [1.0, 0.9], [0.5, 1.0], [0.75, 1.0]),
+  _result('04.03.TSL.2.1.8', _C2, [0.5, 0.6], [0.5, 0.7], [0.5, 0.8]),
+  _result('04.03.SL.2.1.9', _C2, [1.0, 1.0], [0.9, 0.8], [None, None]),
+  _result('04.03.SL.2.1.9', 'rnn', [0.7, 0.8], [0.5, 0.25], [0.5, 0.5]),
+  _result('mine', _C2, [0.5, 0.5], [0.5, 0.5], [0.5, 0.5]),
+  _result('mine', 'rnn', [0.5, 0.5], [1.0, 0.5], [0.5, 0.5]),
 ]
 
 
@@ -161,25 +162,25 @@ def test_tables_by_class_and_by_language():
   assert header == ['class', 'languages', 'model', 'SR', 'SA', 'LR', 'LA']
   # Of TSL x has no language: it is in no mean, of any model.
   assert rows == [
-    ['SL', '1', 'rnn', '100.0', '-', '90.0', '-'],
-    ['', '', 'x', '80.0', '50.0', '25.0', '50.0'],
-    ['other', '1', 'rnn', '50.0', '50.0', '50.0', '50.0'],
-    ['', '', 'x', '50.0', '50.0', '100.0', '50.0'],
-    ['all', '2', 'rnn', '75.0', '50.0', '70.0', '50.0'],
-    ['', '', 'x', '65.0', '50.0', '62.5', '50.0'],
+    ['SL', '1', _C2, '100.0', '-', '90.0', '-'],
+    ['', '', 'rnn', '80.0', '50.0', '25.0', '50.0'],
+    ['other', '1', _C2, '50.0', '50.0', '50.0', '50.0'],
+    ['', '', 'rnn', '50.0', '50.0', '100.0', '50.0'],
+    ['all', '2', _C2, '75.0', '50.0', '70.0', '50.0'],
+    ['', '', 'rnn', '65.0', '50.0', '62.5', '50.0'],
   ]
-  of_one_model = [x for x in languages if x.result.model == 'rnn']
+  of_one_model = [x for x in languages if x.result.model == _C2]
   assert mlregtest.by_class(of_one_model)[1][1:] == [
-    ['TSL', '2', 'rnn', '80.0', '77.5', '60.0', '77.5'],
-    ['other', '1', 'rnn', '50.0', '50.0', '50.0', '50.0'],
-    ['all', '4', 'rnn', '77.5', '68.3', '65.0', '68.3'],
+    ['TSL', '2', _C2, '80.0', '77.5', '60.0', '77.5'],
+    ['other', '1', _C2, '50.0', '50.0', '50.0', '50.0'],
+    ['all', '4', _C2, '77.5', '68.3', '65.0', '68.3'],
   ]
   header, rows = mlregtest.by_language(languages)
   assert [row[0] for row in rows if row[0]] == sorted(
     {r.task for r in _MEASURED}
   )
-  assert rows[0][1:] == ['3', '4', 'rnn', '100.0', '-', '90.0', '-']
-  assert rows[1][:4] == ['', '', '', 'x']
+  assert rows[0][1:] == ['3', '4', _C2, '100.0', '-', '90.0', '-']
+  assert rows[1][:4] == ['', '', '', 'rnn']
 
 
 def test_the_legend_says_what_differs():
@@ -198,8 +199,17 @@ def test_the_legend_says_what_differs():
   legend = mlregtest.legend([*languages[2:-1], mlregtest.measure(other)])
   assert 'Trained for 7, 9,999 steps' in legend
   assert 'Chance is 33, 50.' in legend
-  assert 'count as frozen then: mine/x.' in legend
+  assert 'count as frozen: mine/rnn.' in legend
+  # These are smaller than the preset's, and all of them alike but for steps.
+  assert 'Not as the preset: ' in legend
+  assert 'training_steps 9999 (preset: 2000)' in legend
   assert 'not measured on them' not in legend
+
+
+def test_a_model_of_no_preset_is_refused():
+  result = dataclasses.replace(_MEASURED[-1], model='gru')
+  with pytest.raises(ValueError, match='has the cell mlregtest/mine/gru'):
+    mlregtest.sections([result])
 
 
 def test_the_report_has_them(tmp_path, capsys):
@@ -209,11 +219,11 @@ def test_the_report_has_them(tmp_path, capsys):
   report.report(None, str(tmp_path / 'results'), str(tmp_path / 'out'), None)
   shown = capsys.readouterr().out
   assert '### mlregtest: 6 cells measured' in shown
-  assert '| SL    | 1         | rnn   | 100.0 | -    |' in shown
+  assert '| SL    | 1         | regular_gpt_c2 | 100.0 | -    |' in shown
   assert 'of 2 to 3 symbols' in ' '.join(shown.split())
   *text, page = shown.splitlines()
   assert page.startswith('page: ')
-  assert max(map(len, text)) <= 80
+  assert max(len(line) for line in text if not line.startswith('|')) <= 80
   page = (tmp_path / 'out' / 'report.html').read_text()
   assert '<th scope="row">SL</th>' in page
   rows = list(csv.DictReader((tmp_path / 'out' / 'mlregtest.csv').open()))

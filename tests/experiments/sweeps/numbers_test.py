@@ -128,3 +128,38 @@ def test_where_nothing_is_beyond_training_it_is_said():
   assert 'trained up to 40, tested none beyond' in row
   whole = numbers.tables([made.FAITHFUL])['table1']
   assert '§' not in tables.legend(whole) + str(tables.accuracies(whole))
+
+
+@hypothesis.given(
+  _measured(), st.sampled_from(['own', 'table1_extra', 'smoke'])
+)
+def test_outside_the_papers_tables_choice_never_sees_the_test(result, preset):
+  result = dataclasses.replace(result, preset=preset)
+  trained = np.array(result.accuracy[''])[:, : result.training_length]
+  rates = numbers.learning_rates(result)
+  on_training = [trained[numbers.runs_at(result, r)].mean() for r in rates]
+  found = numbers.measure(result, '', paper.EXTRAPOLATION).learning_rate
+  assert found == rates[int(np.argmax(np.round(on_training, 9)))]
+  # Of named tests, as of kinds of strings beside the task's own.
+  named = dataclasses.replace(result, accuracy={'p': result.accuracy['']})
+  assert numbers.chosen_learning_rate(named, 'p', paper.EXTRAPOLATION) == found
+  both = dataclasses.replace(
+    result, accuracy={**result.accuracy, 'pairs': result.accuracy[''][::-1]}
+  )
+  assert (
+    numbers.chosen_learning_rate(both, 'pairs', paper.EXTRAPOLATION) == found
+  )
+  # Nothing is chosen where no training length is tested.
+  untested = np.array(result.accuracy[''])
+  untested[:, : result.training_length] = np.nan
+  blind = dataclasses.replace(result, accuracy={'': untested.tolist()})
+  chosen = numbers.chosen_learning_rate(blind, '', paper.EXTRAPOLATION)
+  assert chosen == rates[0]
+
+
+def test_how_a_rate_is_chosen_is_said():
+  assert 'sees the test' in tables.choice(['table1', 'table2_small'])
+  assert 'sees the test' not in tables.choice(['own', 'recipe'])
+  both = tables.choice(['table1_small', 'recipe'])
+  assert 'sees the test' in both
+  assert 'training lengths' in both

@@ -344,7 +344,10 @@ def test_its_report_shows_what_is_measured_and_what_is_missing(
       {'learning_rate': rate, 'seed': seed, 'diverged_at': None}
       for rate, seed in cell.runs
     ],
-    accuracy={'': [[1.0] * 40 + [0.5] * 10] * 3 + [[1.0] * 40 + [0.75] * 10]},
+    accuracy={
+      '': [[0.9] * 40 + [0.5] * 10] * 2
+      + [[1.0] * 40 + [0.5] * 10, [1.0] * 40 + [0.75] * 10]
+    },
     constant={'': 0.75},
     curves={'step': [3], 'loss': [[0.1]] * 4, 'accuracy': [[0.5]] * 4},
   )

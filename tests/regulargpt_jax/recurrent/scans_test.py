@@ -134,8 +134,8 @@ def test_nothing_of_all_positions_is_n_by_n():
   def arrays(jaxpr):
     for equation in jaxpr.eqns:
       yield from (x.aval.shape for x in equation.outvars)
-    for inner in core.jaxprs_in_params(equation.params):
-      yield from arrays(inner)
+      for inner in core.jaxprs_in_params(equation.params):
+        yield from arrays(inner)
 
   inputs = _pd_ssm_inputs(64, 9)
   gradient = jax.grad(lambda inputs: jnp.sum(map_recurrence.run(*inputs)))
