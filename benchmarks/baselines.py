@@ -1,18 +1,22 @@
-"""The baselines: a step padded and not, and programs of a range evaluation.
+"""The baselines: a step padded and not, programs of an evaluation, its parts.
 
 python -m benchmarks.baselines
 """
 
+import dataclasses
 import functools
 import tempfile
 
 from absl import flags
 import jax
+import numpy as np
 
 from benchmarks import timing
+from experiments.engine import devices, programs
 from experiments.formal import (
   builders,
   config,
+  data,
   range_evaluation,
   training,
 )
@@ -65,8 +69,32 @@ def _num_programs(experiment):
   return sum('accuracy_of' in name for name in names)
 
 
+def _test(in_parts):
+  """Returns a call of a transformer's test of 16 of the longest strings."""
+  experiment = dataclasses.replace(
+    _experiment('transformer_encoder'), range_test_batch_size=16
+  )
+  task, model = builders.make_task_and_model(experiment)
+  params = training.init_state(experiment, model).params
+  if not in_parts:
+    model = dataclasses.replace(model, heads=0)
+  width = _LONGEST.value
+  source = data.make_source(task, 16, [width])
+  stream = source.stream([range_evaluation.TEST_SEED], [(width, width)])
+  host_data = data.of_one_run(source, next(iter(stream))[1])
+  mesh = devices.make_mesh(1, 16)
+  test, _ = timing.compiled(
+    jax.jit(
+      range_evaluation.make_test(task, source, model, mesh, width),
+      compiler_options=programs.quick_options(),
+    ),
+    *(arguments := (params, None, np.int32(width), host_data)),
+  )
+  return functools.partial(test, *arguments)
+
+
 def main():
-  """Prints the table."""
+  """Prints the tables."""
   rows = []
   with tempfile.TemporaryDirectory() as cache:
     jax.config.update('jax_compilation_cache_dir', cache)
@@ -83,6 +111,7 @@ def main():
           _num_programs(experiment),
         ]
       )
+    parts, whole = timing.interleaved([_test(True), _test(False)])
   timing.print_table(
     f'A training step, T = {_LENGTH.value}, batch 128',
     [
@@ -92,6 +121,11 @@ def main():
       f'programs to evaluate 1..{_LONGEST.value}',
     ],
     rows,
+  )
+  timing.print_table(
+    f'A test of transformer_encoder, 16 strings, T = {_LONGEST.value}',
+    ['in parts that caches hold, ms', 'all at once / in parts'],
+    [[f'{parts * 1e3:.0f}', f'{whole / parts:.2f}']],
   )
 
 
