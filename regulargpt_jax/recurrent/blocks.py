@@ -10,7 +10,8 @@ from flax import linen as nn
 import jax
 import jax.numpy as jnp
 
-EIGENVALUES = ('[0,1]', '[-1,1]')
+# Of fields that are words.
+_CHOICES = {'eigenvalues': ('[0,1]', '[-1,1]'), 'loops': ('log', 'length')}
 # Beyond it shapes would not be counted in 32 bits.
 _MAX_SIZE = 2**24
 # More would compile for hours.
@@ -19,7 +20,33 @@ _MAX_LAYERS = 256
 _CONVOLUTION_SIZE = 4
 
 
-class TokenModel(nn.Module):
+class Checked(nn.Module):
+  """A model of tokens, whose fields are checked.
+
+  Tokens are right-aligned, [B, T]; -1 is no symbol. Logits are of all
+  positions, [B, T, output_size]; none depends on later tokens.
+  """
+
+  input_size: int
+  output_size: int
+  width: int = 64
+
+  def __post_init__(self):
+    """Checks the fields.
+
+    Raises:
+      ValueError: If one is impossible, or does not fit the others.
+    """
+    fields = {
+      name: getattr(self, name)
+      for name in self.__dataclass_fields__
+      if name not in ('parent', 'name')
+    }
+    _check(fields)
+    super().__post_init__()
+
+
+class TokenModel(Checked):
   """Embedding, blocks of a mixer and a feed-forward layer, and a readout.
 
   x <- x + mixer(norm(x)), x <- x + W_3 (silu(W_1 norm(x)) * W_2 norm(x)), with
@@ -27,30 +54,11 @@ class TokenModel(nn.Module):
   so that what is compared are the mixers. An architecture gives its `mixer`,
   and has the arguments of that as fields.
 
-  Tokens are right-aligned, [B, T]; -1 is no symbol. Logits are of all
-  positions, [B, T, output_size], or with `last_only` of the last, [B,
-  output_size]; no logit depends on later tokens.
+  With `last_only` logits are of the last position alone, [B, output_size].
   """
 
-  input_size: int
-  output_size: int
-  width: int = 64
   num_layers: int = 2
   last_only: bool = False
-
-  def __post_init__(self):
-    """Checks the sizes.
-
-    Raises:
-      ValueError: If one is not positive, or does not fit the others.
-    """
-    fields = {
-      name: getattr(self, name)
-      for name in self.__dataclass_fields__
-      if name not in ('parent', 'name')
-    }
-    check(fields)
-    super().__post_init__()
 
   def mixer(self) -> nn.Module:
     """Returns a module that mixes positions; see `__call__`."""
@@ -71,7 +79,7 @@ class TokenModel(nn.Module):
     return nn.Dense(self.output_size)(RMSNorm()(x))
 
 
-def check(fields: Mapping[str, Any]) -> None:
+def _check(fields: Mapping[str, Any]) -> None:
   """Checks the fields of an architecture.
 
   Raises:
@@ -88,11 +96,11 @@ def check(fields: Mapping[str, Any]) -> None:
   width, num_heads = fields['width'], fields.get('num_heads', 1)
   if width % num_heads:
     raise ValueError(f'num_heads must divide width ({width}), got {num_heads}.')
-  eigenvalues = fields.get('eigenvalues', EIGENVALUES[0])
-  if eigenvalues not in EIGENVALUES:
-    raise ValueError(
-      f'eigenvalues must be {" or ".join(EIGENVALUES)}, got {eigenvalues!r}.'
-    )
+  for name, choices in _CHOICES.items():
+    if fields.get(name, choices[0]) not in choices:
+      raise ValueError(
+        f'{name} must be {" or ".join(choices)}, got {fields[name]!r}.'
+      )
 
 
 class FeedForward(nn.Module):

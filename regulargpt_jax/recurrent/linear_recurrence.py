@@ -19,7 +19,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-_CHUNK = 16
+from regulargpt_jax.recurrent import chunks
+
 # Keys of at most this size are so little work that a CPU takes longer for the
 # products of chunks in which something is erased than for single steps.
 _SMALL_KEY = 16
@@ -69,14 +70,9 @@ def in_steps(q, k, v, gate, erase=None):
 
 def in_chunks(q, k, v, gate, erase=None):
   """As `run`, chunk by chunk."""
-  # At the front: chunks are counted from the string's end, so that padding
-  # does not change even how sums are rounded.
-  front = -q.shape[1] % _CHUNK
 
   def chunked(x, fill=0.0):
-    x = jnp.pad(x, ((0, 0), (front, 0), (0, 0), (0, 0)), constant_values=fill)
-    x = x.reshape(x.shape[0], -1, _CHUNK, *x.shape[2:])
-    return x.transpose(1, 0, 3, 2, 4)  # [N, B, H, c, .]
+    return chunks.split(x, fill).swapaxes(2, 3)  # [N, B, H, c, .]
 
   reads, writes = [chunked(q)], [chunked(k)]
   if erase is not None:
@@ -94,8 +90,7 @@ def in_chunks(q, k, v, gate, erase=None):
   # else is computed again, in less time than a CPU takes to keep it.
   step = jax.checkpoint(_chunk, prevent_cse=False)
   _, out = jax.lax.scan(lambda state, x: step(state, *x), start, inputs)
-  out = out.transpose(1, 0, 3, 2, 4)  # [B, N, c, H, V]
-  return out.reshape(out.shape[0], -1, *out.shape[3:])[:, front:]
+  return chunks.joined(out.swapaxes(2, 3), q.shape[1])
 
 
 def _chunk(state, reads, writes, v, gate):
@@ -108,7 +103,7 @@ def _chunk(state, reads, writes, v, gate):
     v: [B, H, c, V].
     gate: [B, H, c, G].
   """
-  has_erase = reads.shape[-2] > _CHUNK
+  has_erase = reads.shape[-2] > chunks.SIZE
   # Of i and j <= i what is left at i of what was written at j, times what is
   # left at i of the state before the chunk: of the products of reads and writes
   # with one gate, and of their features with many.
@@ -117,7 +112,7 @@ def _chunk(state, reads, writes, v, gate):
     from_start = gate[..., :1, :] * left[..., :1]
     to_end = left[..., -1, :, None]
   else:
-    left = jnp.tril(jnp.ones((_CHUNK, _CHUNK)))
+    left = jnp.tril(jnp.ones((chunks.SIZE, chunks.SIZE)))
     log = left @ jnp.log(gate)
     from_start = jnp.exp(log)
     to_end = jnp.exp(log[..., -1:, :] - log)

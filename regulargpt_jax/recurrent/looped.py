@@ -13,38 +13,18 @@ import jax.numpy as jnp
 
 from regulargpt_jax.recurrent import blocks
 
-LOOPS = ('log', 'length')
 
-
-class LoopedTransformer(nn.Module):
+class LoopedTransformer(blocks.Checked):
   """One transformer block, looped.
 
   The t-th symbol is looped ceil(log2 t) times, at least once, or t times: as
   often as if the string ended with it, so that it does not see how long the
   string is. Later loops leave it as it is. Memory is of one loop's attention,
   T^2, and of a vector a symbol and loop.
-
-  Tokens and logits: as of `blocks.TokenModel`.
   """
 
-  input_size: int
-  output_size: int
-  width: int = 64
   num_heads: int = 4
   loops: str = 'log'
-
-  def __post_init__(self):
-    """Checks the sizes.
-
-    Raises:
-      ValueError: If one is impossible.
-    """
-    blocks.check({'width': self.width, 'num_heads': self.num_heads})
-    if self.loops not in LOOPS:
-      raise ValueError(
-        f'loops must be {" or ".join(LOOPS)}, got {self.loops!r}.'
-      )
-    super().__post_init__()
 
   @nn.compact
   def __call__(self, tokens_BxT: jax.Array) -> jax.Array:

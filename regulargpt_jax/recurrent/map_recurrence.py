@@ -16,7 +16,7 @@ part.
 import jax
 import jax.numpy as jnp
 
-_CHUNK = 16
+from regulargpt_jax.recurrent import chunks
 
 
 def run(
@@ -38,22 +38,13 @@ def run(
     d_BxTx2xN: Factors.
     b_BxTx2xN: Inputs.
   """
-  # At the front: chunks are counted from the string's end, so that padding
-  # does not change even how sums are rounded.
-  front = -chosen_BxTxM.shape[1] % _CHUNK
-
-  def chunked(x, fill=0.0):
-    fill = jnp.broadcast_to(fill, (x.shape[0], front, *x.shape[2:]))
-    x = jnp.concatenate([fill, x], axis=1)
-    return x.reshape(x.shape[0], -1, _CHUNK, *x.shape[2:]).swapaxes(0, 1)
-
   x = _run(
-    chunked(chosen_BxTxM),
+    chunks.split(chosen_BxTxM),
     dictionary_MxNxN,
-    chunked(d_BxTx2xN, jnp.array([[1.0], [0.0]])),
-    chunked(b_BxTx2xN),
-  ).swapaxes(0, 1)
-  return x.reshape(x.shape[0], -1, *x.shape[3:])[:, front:]
+    chunks.split(d_BxTx2xN, jnp.array([[1.0], [0.0]])),
+    chunks.split(b_BxTx2xN),
+  )
+  return chunks.joined(x, b_BxTx2xN.shape[1])
 
 
 def _run_and_keep(chosen, dictionary, d, b):

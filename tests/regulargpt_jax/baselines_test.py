@@ -161,17 +161,37 @@ def test_padding_does_not_change_single_autoregressive_answers(name):
   np.testing.assert_allclose(actual, expected, atol=1e-5)
 
 
-def test_models_return_the_last_output():
-  for name in ('rnn', 'transformer_encoder'):
-    params = {'hidden_size': 4} if name == 'rnn' else small.TRANSFORMER_PARAMS
-    build = functools.partial(baselines.BUILDERS[name], small.O, **params)
-    x = small.strings([3, 3], 4)
-    every = hk.transform(build(return_all_outputs=True))
-    last = hk.transform(build())
-    p = small.init(every, x)
-    np.testing.assert_allclose(
-      small.apply(last, p, x), small.apply(every, p, x)[:, -1], atol=1e-6
-    )
+@pytest.mark.parametrize(
+  ('name', 'params'),
+  slow.unless(
+    lambda name, params: name == 'rnn' or _is_relative(params),
+    [
+      ('rnn', {'hidden_size': 4}),
+      *(
+        (
+          'transformer_encoder',
+          {**small.TRANSFORMER_PARAMS, 'num_layers': 2, **fields},
+        )
+        for e in small.ENCODINGS
+        for fields in (
+          {'positional_encodings': e},
+          {'positional_encodings': e, 'causal_masking': True},
+          {'positional_encodings': e, 'attention_window': 4},
+        )
+      ),
+    ],
+  ),
+  ids=_id,
+)
+def test_models_return_the_last_output(name, params):
+  build = functools.partial(baselines.BUILDERS[name], small.O, **params)
+  x = small.strings([3, 6], 6)
+  every = hk.transform(build(return_all_outputs=True))
+  last = hk.transform(build())
+  p = small.init(every, x)
+  np.testing.assert_allclose(
+    small.apply(last, p, x), small.apply(every, p, x)[:, -1], atol=1e-5
+  )
 
 
 # ---------------------------------------------------------------- the papers

@@ -55,15 +55,15 @@ class Nnx(nnx.Module):
     return self.readout(self.dropout(h))
 
 
-def last(tokens, input_size, output_size, width: int = 4):
-  """The same in Haiku; the last position, where there is one answer."""
+def last(tokens, input_size, output_size, width: int = 4, *, last_only: bool):
+  """The same in Haiku; the last position, where that is asked for alone."""
   x = hk.Embed(input_size, width)(tokens)
   w = hk.get_parameter('w', (width, width), init=hk.initializers.RandomNormal())
   h = _read(lambda state, x: jnp.tanh(state @ w + x), x, tokens)
   if (rng := hk.maybe_next_rng_key()) is not None:
     h = hk.dropout(rng, 0.5, h)
   logits = hk.Linear(output_size)(h)
-  return logits[:, -1] if output_size == 2 and input_size == 2 else logits
+  return logits[:, -1] if last_only else logits
 
 
 def helper(tokens):

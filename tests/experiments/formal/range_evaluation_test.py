@@ -44,6 +44,37 @@ def test_parts_of_unequal_counts_are_not_averaged():
   assert 0 < whole.mean() < 1
 
 
+@pytest.mark.parametrize('weights', [1, 4 * 2 * 36, 10**9])
+def test_attention_is_tested_in_parts_that_caches_hold(weights, monkeypatch):
+  """One string at a time, a few, or all 12."""
+  experiment = dataclasses.replace(
+    _TINY,
+    task='parity_check',
+    architecture='looped_transformer',
+    architecture_params={'width': 8, 'num_heads': 2},
+  )
+  task, model = builders.make_task_and_model(experiment)
+  monkeypatch.setattr(models, '_CACHED_WEIGHTS', weights)
+  at_once = {1: 1, 4 * 2 * 36: 4, 10**9: 12}[weights]
+  assert model.tested_at_once(12, 6) == at_once
+  assert dataclasses.replace(model, heads=0).tested_at_once(12, 6) == 12
+  sizes = []
+
+  def apply(params, tokens, *args, **kwargs):
+    sizes.append(len(tokens))
+    return model.apply(params, tokens, *args, **kwargs)
+
+  params = training.init_state(experiment, model).params
+  found = range_evaluation.evaluate(
+    experiment, task, dataclasses.replace(model, apply=apply), params
+  )
+  whole = range_evaluation.evaluate(
+    experiment, task, dataclasses.replace(model, heads=0), params
+  )
+  np.testing.assert_allclose(found.accuracy, whole.accuracy, atol=1e-6)
+  assert min(sizes) == at_once
+
+
 def test_runs_are_tested_on_the_same_strings():
   task, model = builders.make_task_and_model(_TINY)
   params = training.init_state(_TINY, model).params

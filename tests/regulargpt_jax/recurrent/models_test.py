@@ -40,6 +40,19 @@ def test_logits(name, fields):
   np.testing.assert_allclose(actual, expected, atol=2e-4)
 
 
+@pytest.mark.parametrize('num_layers', [1, 2])
+def test_the_last_position_alone(num_layers):
+  """Whatever the mixer: what is left out comes after it."""
+  model, params, string = _made('slstm', {'num_layers': num_layers})
+  last, every = jax.jit(
+    lambda params: (
+      model.clone(last_only=True).apply(params, string[None]),
+      model.apply(params, string[None]),
+    )
+  )(params)
+  np.testing.assert_allclose(last, every[:, -1], atol=1e-5)
+
+
 @pytest.mark.parametrize(
   # What PD-SSM's places have for a gradient is not that of what they are.
   'name',
