@@ -8,6 +8,7 @@ from experiments.engine import options
 
 # Learning rate, seed, and seed of the initial parameters.
 Run = tuple[float, int, int]
+RUN_FIELDS = ('learning_rate', 'seed', 'model_init_seed')
 
 
 @dataclasses.dataclass(frozen=True)

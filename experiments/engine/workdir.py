@@ -220,9 +220,6 @@ def _kind(
 
 def _as_run(rate: Any, seed: Any, model_init_seed: Any) -> experiment_lib.Run:
   """Checks a run as an experiment does its own."""
-  run = {
-    'learning_rate': rate,
-    'seed': seed,
-    'model_init_seed': model_init_seed,
-  }
-  return experiment_lib.BaseExperiment(**run).run
+  values = rate, seed, model_init_seed
+  fields = dict(zip(experiment_lib.RUN_FIELDS, values, strict=True))
+  return experiment_lib.BaseExperiment(**fields).run

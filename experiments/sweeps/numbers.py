@@ -11,7 +11,7 @@ from experiments.formal import evaluation, range_evaluation
 from experiments.sweeps import grid, paper, presets, protocols, results
 
 # Fields that runs of one cell differ in, or on which no result depends.
-_FREE_FIELDS = ('learning_rate', 'seed', 'model_init_seed', 'smallest_bucket')
+_FREE_FIELDS = (*experiment_lib.RUN_FIELDS, 'smallest_bucket')
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from scipy import stats
 
+from experiments.engine import experiment as experiment_lib
 from experiments.engine import tables as tables_lib
 from experiments.formal import config as config_lib
 from experiments.sweeps import grid, numbers, paper, presets, results
@@ -258,12 +259,13 @@ def _flags(entry: numbers.Entry) -> str:
   if found['strings']:
     found['strings'] = found['strings']['file']
   found['test_strings'] = ','.join(found['test_strings'])
-  free = ('learning_rate', 'seed', 'model_init_seed')
   return ' '.join(
     f'--{name}='
     + shlex.quote(value if isinstance(value, str) else json.dumps(value))
     for name, value in found.items()
-    if value and value != getattr(default, name) and name not in free
+    if value
+    and value != getattr(default, name)
+    and name not in experiment_lib.RUN_FIELDS
   )
 
 
