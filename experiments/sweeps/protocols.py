@@ -101,10 +101,10 @@ _TASKS = {
 _GROUPS = ('S3', 'A5', 'S5')
 _RATES = (1e-3, 3e-3)
 _CHOICE = (
-  'All models are of width 64 or so and see 5,000 steps of 32 strings, far fewer'
-  ' than in the papers. The learning rate is the one of the highest accuracy, averaged over its'
-  ' seeds, on fresh strings of training lengths below those that are scored,'
-  ' the lowest of equals;'
+  'All models are of width 64 and see 5,000 steps of 32 strings, far fewer than'
+  ' in the papers. The learning rate is the one of the highest accuracy,'
+  ' averaged over its seeds, on fresh strings of training lengths below those'
+  ' that are scored, the lowest of equals;'
   ' the model is that of the last step, and no other was looked at.'
 )
 
