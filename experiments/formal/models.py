@@ -181,13 +181,21 @@ def make_baseline(
     core,
     test_core,
     width=params.get('hidden_size', experiment.embedding_dim),
-    heads=(
-      params.get('num_heads', transformer.TransformerConfig.num_heads)
-      if name.startswith('transformer')
-      else 0
-    ),
+    heads=_heads(name, params, data.is_single_output(task)),
     reads_targets=reads_targets,
   )
+
+
+def _heads(name: str, params: Mapping[str, Any], has_one_answer: bool) -> int:
+  """Returns how many heads have weights of all places."""
+  default = transformer.TransformerConfig
+  if not name.startswith('transformer'):
+    return 0
+  # The last layer of an encoder then has those of the last place alone.
+  is_last = params.get('num_layers', default.num_layers) == 1
+  if name == 'transformer_encoder' and has_one_answer and is_last:
+    return 0
+  return params.get('num_heads', default.num_heads)
 
 
 def _baseline_kinds(name: str) -> dict[str, Any]:

@@ -207,15 +207,22 @@ def make_test(
 def in_parts(
   function: Callable[[Any], Any], batch: Any, model: models.Model
 ) -> Any:
-  """Returns what a function makes of each part of a batch, on a first axis."""
+  """Returns what a function makes of each part of a batch, on a first axis.
+
+  Part p of P has the strings p, p + P, p + 2 P, ...
+  """
   tokens_BxW = batch[0]
   batch_size = len(tokens_BxW)
   # The least number of equal parts that are small enough.
   num_parts = -(-batch_size // model.tested_at_once(*tokens_BxW.shape))
   while batch_size % num_parts:
     num_parts += 1
-  parts = jax.tree.map(lambda x: x.reshape(num_parts, -1, *x.shape[1:]), batch)
-  return jax.lax.map(function, parts)
+
+  def divided(x):
+    # A part has strings of each device, which hold neighbours.
+    return x.reshape(-1, num_parts, *x.shape[1:]).swapaxes(0, 1)
+
+  return jax.lax.map(function, jax.tree.map(divided, batch))
 
 
 def score(accuracies: Sequence[float], training_length: int) -> float | None:

@@ -85,7 +85,7 @@ def _make_test(
           return task.accuracy_fn(logits, target)
 
       parts = range_evaluation.in_parts(part_is_right, batch, model)
-      return parts.reshape(len(tokens))
+      return parts.swapaxes(0, 1).reshape(len(tokens))
 
     num_runs = len(jax.tree.leaves(params)[0])
     return training.map_over_runs(of_run, (0,), 0, num_runs)(params)

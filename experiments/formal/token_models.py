@@ -11,7 +11,7 @@ with any further arguments, which are its `architecture_params`. The module's
 0 to input_size - 1, -1 where there is no symbol. It returns logits of all
 positions, [B, W, output_size], or, for tasks with one answer, of the last, [B,
 output_size]. These depend on the symbols alone, and not on W. A model with an
-argument `last_only` is told by it whether only the last are asked for.
+argument `last_only: bool` is told by it whether only the last are asked for.
 
 At test there is no random number: `has_rng('dropout')` is false in Linen,
 `deterministic` is set in NNX, `hk.maybe_next_rng_key()` is None in Haiku.
@@ -46,10 +46,7 @@ KINDS = (
 _SIZES = ('input_size', 'output_size')
 # What is given to a module or a function by others than users.
 _LAST_ONLY = 'last_only'
-_NOT_PARAMS = (
-  *(*_SIZES, _LAST_ONLY),
-  *('self', 'tokens', 'rngs', 'parent', 'name'),
-)
+_NOT_PARAMS = (*_SIZES, 'self', 'tokens', 'rngs', 'parent', 'name')
 # Options of our own architectures.
 _NOT_OPTIONS = (
   'chunk_size',
@@ -123,13 +120,18 @@ def make(
   )
   params = experiment.architecture_params
   kinds = _arguments(builder)
-  known = kinds.keys() - set(_NOT_PARAMS)
+  is_told = kinds.get(_LAST_ONLY) is bool
+  if is_told and _LAST_ONLY in params:
+    raise ValueError(
+      f'architecture_params: {_LAST_ONLY} follows from the flag --task.'
+    )
+  known = kinds.keys() - {*_NOT_PARAMS, *([_LAST_ONLY] if is_told else [])}
   parameters.check_names('architecture_params', params, name, known)
   parameters.check('architecture_params', params, kinds)
   reads_input_alone = reading.reads_input_alone(experiment, task)
   input_size = reading.num_kinds(experiment, task)
   params = {**params, 'input_size': input_size, 'output_size': task.output_size}
-  if _LAST_ONLY in kinds:
+  if is_told:
     params[_LAST_ONLY] = data.is_single_output(task)
   with blame.blamed(
     f'{name}({", ".join(f"{k}={v}" for k, v in params.items())})'

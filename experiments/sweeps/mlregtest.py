@@ -74,6 +74,8 @@ def measure(result: results.Result) -> Language:
 
   def percent(kind, run):
     test, is_long = _KINDS[kind]
+    if test not in result.accuracy:
+      return np.nan
     accuracy_T = results.accuracies(result, test)[run]
     trained = result.training_length
     part = accuracy_T[trained:] if is_long else accuracy_T[:trained]
@@ -276,7 +278,10 @@ def comma_separated(measured: Sequence[results.Result]) -> str:
         language.learning_rate,
         automaton['states'],
         automaton['symbols'],
-        *(round(value, 4) for value in language.percent.values()),
+        *(
+          None if np.isnan(value) else round(value, 4)
+          for value in language.percent.values()
+        ),
         result.experiment['training_steps'],
         result.wall_time_s.get('training'),
         result.date,

@@ -199,7 +199,7 @@ def chosen_learning_rate(
   """Returns that of the highest mean over its seeds; the lowest of equals.
 
   The mean is of accuracy on training lengths, if these are tested; in the
-  paper's tables of what is shown.
+  paper's tables of what is shown. Equal is what differs by rounding alone.
   """
   if is_chosen_on_test(result.preset):
     score_R = scores_of_runs(result, test, setting)
@@ -207,7 +207,7 @@ def chosen_learning_rate(
     score_R = np.nan_to_num(on_training_lengths(result, test))
   return max(
     learning_rates(result),
-    key=lambda rate: score_R[runs_at(result, rate)].mean(),
+    key=lambda rate: round(score_R[runs_at(result, rate)].mean(), 9),
   )
 
 
@@ -219,10 +219,11 @@ def is_chosen_on_test(preset: str) -> bool:
 def on_training_lengths(result: results.Result, test: str = '') -> np.ndarray:
   """Returns each run's accuracy on fresh strings, in percent, [R].
 
-  They are the task's own, or a test's where only named tests are; of training
-  lengths, in protocols below those that are scored. NaN where none is tested.
+  They are the task's own, or a named test's, of whatever kinds its strings are;
+  of training lengths, in protocols below those that are scored. NaN where none
+  is tested.
   """
-  own = '' if '' in result.accuracy else test
+  own = '' if '' in result.accuracy else test.partition(', ')[0]
   last = result.training_length
   if result.preset in protocols.PROTOCOLS:
     last = min(last, protocols.PROTOCOLS[result.preset].first - 1)

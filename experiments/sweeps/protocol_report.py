@@ -154,7 +154,10 @@ def comma_separated(measured: Sequence[results.Result]) -> str:
   rows = [
     [
       *(result.preset, result.task, result.model),
-      *(float(f'{value:.8g}') for value in measure(result)),
+      *(
+        float(f'{value:.8g}') if isinstance(value, float) else value
+        for value in measure(result)
+      ),
       *(result.experiment['training_steps'], result.date),
     ]
     for result in measured

@@ -158,6 +158,8 @@ def _provenance(header: list[str], rows: list[list[str]]) -> list[str]:
     header: Of `tables.provenance`.
     rows: Of `tables.provenance`.
   """
+  if not rows:
+    return []
   usual = [
     '' if name in _OF_EACH else _usual(values)
     for name, values in zip(header, zip(*rows, strict=True), strict=True)

@@ -60,7 +60,10 @@ def legend(entries: Sequence[numbers.Entry]) -> str:
   text = ''.join(f'{part} ' for part in about)
   text += 'Mean accuracy over all lengths beyond training, in percent'
   if any(entry.test for entry in entries):
-    text += ' (same length: accuracy at the longest training length)'
+    text += (
+      ' (same length: accuracy at the longest training length, which any choice'
+      ' saw)'
+    )
   text += (
     '. Measured: Max / Avg / mean: the best of all runs / the mean over the'
     ' seeds at the best learning rate / the mean over all runs. The best'
@@ -80,7 +83,7 @@ def legend(entries: Sequence[numbers.Entry]) -> str:
   if any(map(_has_no_longer, entries)):
     text += (
       f' {_NO_LONGER} Nothing beyond training is tested: the mean over all'
-      ' lengths that are.'
+      ' lengths that are, which any choice saw.'
     )
   if any(_differences(entry) for entry in entries):
     text += f' {_DIFFERS} Not as the preset says: see below.'
@@ -93,8 +96,8 @@ def choice(names: Iterable[str]) -> str:
   texts = {
     True: 'the scores that are shown, as in the paper (a choice that sees the'
     ' test)',
-    False: 'the accuracies on fresh strings of training lengths, the lowest of'
-    ' equals',
+    False: 'the accuracies on strings of training lengths (the lowest of'
+    ' equals, and where none is tested)',
   }
   return " or, of cells that are not the paper's, ".join(
     texts[kind] for kind in sorted(kinds, reverse=True)

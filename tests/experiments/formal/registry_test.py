@@ -280,6 +280,7 @@ def test_impossible_models_are_refused_at_once(architecture, fields, message):
     ({'embedding_dim': 32}, 'its arguments are architecture_params'),
     ({'architecture_params': {'widht': 8}}, 'eigenvalues, num_heads'),
     ({'architecture_params': {'width': 8.5}}, 'a whole number, got 8.5'),
+    ({'architecture_params': {'last_only': True}}, 'last_only follows from'),
     (
       {'architecture_params': {'eigenvalues': '[0,2]'}},
       r'must be \[0,1\] or \[-1,1\]',

@@ -217,9 +217,11 @@ def _always_says(experiment, task, answer):
   return models.Model(lambda rng: np.zeros(()), apply, width=1)
 
 
-def test_every_string_of_a_file_is_tested_once(experiment):
+@pytest.mark.parametrize('at_once', [None, 3])
+def test_every_string_of_a_file_is_tested_once(experiment, at_once):
   task = builders.make_task(experiment)
   model = _always_says(experiment, task, 1)
+  model = dataclasses.replace(model, sub_batch_size=at_once)
   tests = evaluation.evaluate(experiment, task, model, np.zeros(1))
   short, long = experiment.test_strings
   assert list(tests) == ['', long]

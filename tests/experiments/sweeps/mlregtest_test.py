@@ -206,6 +206,18 @@ def test_the_legend_says_what_differs():
   assert 'not measured on them' not in legend
 
 
+def test_without_pairs_their_columns_are_empty():
+  accuracy = {'': _MEASURED[0].accuracy['']}
+  language = mlregtest.measure(
+    dataclasses.replace(_MEASURED[0], accuracy=accuracy)
+  )
+  assert language.percent['SR'] == 100
+  assert np.isnan(language.percent['SA'])
+  assert mlregtest.by_class([language])[1][0][3:] == ['100.0', '-', '50.0', '-']
+  text = mlregtest.comma_separated([language.result])
+  assert 'nan' not in text
+
+
 def test_a_model_of_no_preset_is_refused():
   result = dataclasses.replace(_MEASURED[-1], model='gru')
   with pytest.raises(ValueError, match='has the cell mlregtest/mine/gru'):

@@ -143,12 +143,11 @@ def test_outside_the_papers_tables_choice_never_sees_the_test(result, preset):
   # Of named tests, as of kinds of strings beside the task's own.
   named = dataclasses.replace(result, accuracy={'p': result.accuracy['']})
   assert numbers.chosen_learning_rate(named, 'p', paper.EXTRAPOLATION) == found
-  both = dataclasses.replace(
-    result, accuracy={**result.accuracy, 'pairs': result.accuracy[''][::-1]}
-  )
-  assert (
-    numbers.chosen_learning_rate(both, 'pairs', paper.EXTRAPOLATION) == found
-  )
+  for own, pairs in (('', 'pairs'), ('p', 'p, pairs')):
+    accuracy = {own: result.accuracy[''], pairs: result.accuracy[''][::-1]}
+    both = dataclasses.replace(result, accuracy=accuracy)
+    chosen = numbers.chosen_learning_rate(both, pairs, paper.EXTRAPOLATION)
+    assert chosen == found
   # Nothing is chosen where no training length is tested.
   untested = np.array(result.accuracy[''])
   untested[:, : result.training_length] = np.nan

@@ -155,6 +155,7 @@ def test_reports_show_scores_beside_published_ones(tmp_path):
   assert 'xlstm' in (tmp_path / 'out' / 'report.html').read_text()
   lines = list(csv.DictReader((tmp_path / 'out' / 'protocols.csv').open()))
   assert [line['mean'] for line in lines][-1] == '0.0'
+  assert {line['runs'] for line in lines} == {'2'}
   assert len(lines) == 4
   with pytest.raises(ValueError, match='No preset has the cell'):
     protocol_report.by_preset([dataclasses.replace(measured[0], model='x')])
