@@ -65,6 +65,8 @@ def bar(total: int, initial: int, what: str, unit: str) -> tqdm.tqdm:
     disable=not devices.is_main(),
     dynamic_ncols=is_terminal,
     mininterval=0.5 if is_terminal else 15.0,
+    # By itself it would wait for as many more as came in that time before.
+    miniters=1,
     smoothing=0.1,
   )
   _bars.add(shown)

@@ -33,6 +33,8 @@ from experiments.sweeps import (
 
 NAME = 'comparison'
 _MAX_VALUE = 40
+# Of the table of what differs; beyond it the longer side goes down.
+_MAX_COLUMNS = 8
 # Is no field: a sweep's tests may have other parameters of the task than it
 # trains with.
 _AT_TEST = 'task_params at test'
@@ -156,14 +158,15 @@ def _curves(place: str) -> Iterator[Curve]:
     return
   in_workdir = os.path.join(place, results_lib.FOLDER)
   folder = in_workdir if files.is_folder(in_workdir) else place
-  is_empty = True
   is_run = files.exists(os.path.join(place, workdir_lib.CONFIG_FILE))
   known = {} if is_run else _presets(folder)
-  for result in () if is_run else results.load_all(folder):
-    is_empty = False
-    name = f'{place}: {result.task}/{result.model}'
+  found = [] if is_run else list(results.load_all(folder))
+  has_many = len({result.preset for result in found}) > 1
+  for result in found:
+    cell = f'{result.task}/{result.model}'
+    name = f'{place}: {f"{result.preset}/" * has_many}{cell}'
     yield from _of_result(name, result, known)
-  if is_empty:
+  if not found:
     raise ValueError(
       f'{place} has nothing to compare: neither {report.NAME}.json, which'
       ' launch.train and launch.evaluate write, nor measured cells of a sweep.'
@@ -256,7 +259,8 @@ def _accuracies(curves: Sequence[Curve]) -> tuple[list[str], list[list[str]]]:
       _percent(mean_T[:trained]),
       f'{beyond[0]}..{beyond[-1]}' if beyond.size else '-',
       _percent(mean_T[trained:]),
-      f'{_percent(mean_T[worst : worst + 1])} at {worst + 1}',
+      _percent(mean_T[worst : worst + 1])
+      + f' at {worst + 1}' * bool(mean_T[worst] < np.nanmax(mean_T)),
       _percent(np.array([curve.chance])),
       _of(len(curve.accuracy), curve.num_runs),
       f'{curve.num_perfect} of {curve.num_runs}',
@@ -294,7 +298,10 @@ def _differences(curves: Sequence[Curve]) -> tuple[list[str], list[list[str]]]:
     shown = [_shown(_meant(curve.fields, name)) for curve in curves]
     if name not in free and len(set(shown)) > 1:
       rows.append([name, *shown])
-  return ['', *(curve.name for curve in curves)], rows
+  header = ['', *(curve.name for curve in curves)]
+  if len(curves) > max(_MAX_COLUMNS, len(rows)):
+    header, *rows = map(list, zip(header, *rows, strict=True))
+  return header, rows
 
 
 def _meant(fields: Mapping[str, Any], name: str) -> Any:

@@ -204,7 +204,7 @@ def chosen_learning_rate(
   if is_chosen_on_test(result.preset):
     score_R = scores_of_runs(result, test, setting)
   else:
-    score_R = np.nan_to_num(on_training_lengths(result, test))
+    score_R = np.nan_to_num(on_training_lengths(result))
   return max(
     learning_rates(result),
     key=lambda rate: round(score_R[runs_at(result, rate)].mean(), 9),
@@ -216,19 +216,23 @@ def is_chosen_on_test(preset: str) -> bool:
   return preset in presets.PRESETS and bool(presets.PRESETS[preset].paper)
 
 
-def on_training_lengths(result: results.Result, test: str = '') -> np.ndarray:
+def on_training_lengths(result: results.Result) -> np.ndarray:
   """Returns each run's accuracy on fresh strings, in percent, [R].
 
-  They are the task's own, or a named test's, of whatever kinds its strings are;
+  They are the task's own, or those of all named tests, but no further kinds;
   of training lengths, in protocols below those that are scored. NaN where none
   is tested.
   """
-  own = '' if '' in result.accuracy else test.partition(', ')[0]
+  own = {test.partition(', ')[0] for test in result.accuracy}
+  if '' in result.accuracy:
+    own = {''}
   last = result.training_length
   if result.preset in protocols.PROTOCOLS:
     last = min(last, protocols.PROTOCOLS[result.preset].first - 1)
-  means = map(range_evaluation.mean, results.accuracies(result, own)[:, :last])
-  return 100 * np.array(list(means), float)
+  accuracy_RxN = np.concatenate(
+    [results.accuracies(result, test)[:, :last] for test in sorted(own)], axis=1
+  )
+  return 100 * np.array(list(map(range_evaluation.mean, accuracy_RxN)), float)
 
 
 def learning_rates(result: results.Result) -> list[float]:
@@ -315,6 +319,7 @@ def differences(
 def _spelled(runs: Sequence[tuple[float, int]]) -> str:
   rates, seeds = (sorted(set(values)) for values in zip(*runs, strict=True))
   return (
-    f'{len(runs)} runs of learning rates {", ".join(f"{r:g}" for r in rates)}'
-    f' and seeds {", ".join(map(str, seeds))}'
+    f'{len(runs)} run{"s" * (len(runs) > 1)} of learning'
+    f' rate{"s" * (len(rates) > 1)} {", ".join(f"{r:g}" for r in rates)}'
+    f' and seed{"s" * (len(seeds) > 1)} {", ".join(map(str, seeds))}'
   )

@@ -17,6 +17,7 @@ from experiments.sweeps import (
   own,
   protocol_report,
   results,
+  spreadsheet,
   tables,
 )
 from experiments.sweeps import page as page_lib
@@ -29,7 +30,7 @@ END = '<!-- results end -->'
 
 # What each cell says of itself, as others may.
 _OF_EACH = (
-  'best learning rate',
+  'learning rate',
   'score of each run by learning rate',
   'perfect runs',
   'training + evaluation',
@@ -79,7 +80,7 @@ def report(
     files.make_folder(output_dir)
     contents = {
       'md': f'# Report\n\n{text}',
-      'csv': tables.comma_separated(found),
+      'csv': spreadsheet.comma_separated(found),
       'html': page_lib.page(found, others),
     }
     for extension, content in contents.items():
@@ -167,7 +168,7 @@ def _provenance(header: list[str], rows: list[list[str]]) -> list[str]:
 
   def listed(row, is_shown):
     return '; '.join(
-      f'{name}: {tables_lib.escaped(value)}'
+      f'{name}: {_shown(name, value)}'
       for name, value, shown in zip(header, row, is_shown, strict=True)
       if value and shown
     )
@@ -187,6 +188,14 @@ def _provenance(header: list[str], rows: list[list[str]]) -> list[str]:
     )
     for line in lines
   ]
+
+
+def _shown(name: str, value: str) -> str:
+  """Returns a value in Markdown, flags so that they can be pasted."""
+  line = ' '.join(value.split())
+  if name == 'flags' and '`' not in line:
+    return f'`{line}`'
+  return tables_lib.escaped(value)
 
 
 def _usual(values: Sequence[str]) -> str:

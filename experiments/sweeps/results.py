@@ -293,6 +293,7 @@ def load_all(folder: str) -> Iterator[Result]:
       place = os.path.join(result.preset, result.task, f'{result.model}.json')
       if name != place:
         raise ValueError(
-          f'{file} holds the result of {place}; it is in the wrong place.'
+          f'{file} holds the result of {place}; it is in the wrong place, or'
+          f' {folder} is not the folder above {result.preset}.'
         )
       yield result

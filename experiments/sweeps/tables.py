@@ -10,7 +10,6 @@ from typing import NamedTuple
 from scipy import stats
 
 from experiments.engine import experiment as experiment_lib
-from experiments.engine import tables as tables_lib
 from experiments.formal import config as config_lib
 from experiments.sweeps import grid, numbers, paper, presets, results
 
@@ -65,11 +64,11 @@ def legend(entries: Sequence[numbers.Entry]) -> str:
       ' saw)'
     )
   text += (
-    '. Measured: Max / Avg / mean: the best of all runs / the mean over the'
-    ' seeds at the best learning rate / the mean over all runs. The best'
-    ' learning rate is that of the highest mean over its seeds of'
-    f' {choice(entry.preset for entry in entries)}; where there is one rate'
-    ' alone, nothing was chosen. Perfect runs are'
+    '. Measured: Max / Avg / mean: the best of all runs, which sees the test /'
+    ' the mean over the seeds at one learning rate / the mean over all runs.'
+    ' That rate is the one of the highest mean over its seeds of'
+    f' {choice(entry.preset for entry in entries)}; the lowest of equals; where'
+    ' there is one rate alone, nothing was chosen. Perfect runs are'
     ' right on every string beyond training (of many runs, with the interval of'
     ' Wilson, 1927, for their share). Chance is that of a uniform guess.'
   )
@@ -85,7 +84,7 @@ def legend(entries: Sequence[numbers.Entry]) -> str:
       f' {_NO_LONGER} Nothing beyond training is tested: the mean over all'
       ' lengths that are, which any choice saw.'
     )
-  if any(_differences(entry) for entry in entries):
+  if any(differences(entry) for entry in entries):
     text += f' {_DIFFERS} Not as the preset says: see below.'
   return text
 
@@ -96,10 +95,10 @@ def choice(names: Iterable[str]) -> str:
   texts = {
     True: 'the scores that are shown, as in the paper (a choice that sees the'
     ' test)',
-    False: 'the accuracies on strings of training lengths (the lowest of'
-    ' equals, and where none is tested)',
+    False: 'the accuracies on strings of training lengths (the lowest rate,'
+    ' where none is tested)',
   }
-  return " or, of cells that are not the paper's, ".join(
+  return " or, of ours and where there is no table of the paper's, ".join(
     texts[kind] for kind in sorted(kinds, reverse=True)
   )
 
@@ -128,7 +127,8 @@ def _has_no_longer(entry: numbers.Entry) -> bool:
   )
 
 
-def _differences(entry: numbers.Entry) -> list[str]:
+def differences(entry: numbers.Entry) -> list[str]:
+  """Returns how an entry's result was made otherwise than its cell says."""
   if entry.result is None:
     return []
   return numbers.differences(entry.result, entry.cell)
@@ -169,7 +169,7 @@ def _measured(entry: numbers.Entry) -> str:
     text += f' {_DIVERGED}'
   if _has_no_longer(entry):
     text += f' {_NO_LONGER}'
-  if _differences(entry):
+  if differences(entry):
     text += f' {_DIFFERS}'
   return text
 
@@ -198,7 +198,7 @@ def provenance(entries: Sequence[numbers.Entry]) -> Text:
     'model',
     'flags',
     'chance',
-    'best learning rate',
+    'learning rate',
     'score of each run by learning rate',
     'perfect runs',
     'diverged',
@@ -218,16 +218,15 @@ def provenance(entries: Sequence[numbers.Entry]) -> Text:
   rows = []
   for same in by_cell.values():
     entry, result = same[0], same[0].result
-    rates = dict.fromkeys(f'{e.ours.learning_rate:g}' for e in same)
     is_short = len(result.runs) < _MIN_SEEDS  # The CSV has all.
     rows.append(
       [
         entry.cell.task,
         model_name(entry),
-        _flags(entry),
-        '; '.join(dict.fromkeys(map(_chance, same))),
-        ', '.join(rates),
-        _scores(entry) if len(same) == 1 and is_short else '',
+        flags(entry),
+        _chance(same),
+        _rate(same),
+        scores(entry) if len(same) == 1 and is_short else '',
         _perfect(result),
         '; '.join(
           f'learning rate {run["learning_rate"]:g}, seed {run["seed"]}, at step'
@@ -236,7 +235,7 @@ def provenance(entries: Sequence[numbers.Entry]) -> Text:
         )
         or 'none',
         str(result.experiment.get('training_steps')),
-        '; '.join(_differences(entry)),
+        '; '.join(differences(entry)),
         _lengths(entry),
         _device(result),
         f'{_duration(result, "training")} + {_duration(result, "evaluation")}',
@@ -248,7 +247,7 @@ def provenance(entries: Sequence[numbers.Entry]) -> Text:
   return header, rows
 
 
-def _flags(entry: numbers.Entry) -> str:
+def flags(entry: numbers.Entry) -> str:
   """Returns what a cell of a user's sweep is, as flags of launch.train."""
   if entry.preset in presets.PRESETS:
     return ''
@@ -272,7 +271,7 @@ def _flags(entry: numbers.Entry) -> str:
   )
 
 
-def _scores(entry: numbers.Entry) -> str:
+def scores(entry: numbers.Entry) -> str:
   """Returns the score of each run, in the order of its seeds."""
   result = entry.result
   scores = numbers.scores_of_runs(result, entry.test, entry.setting)
@@ -283,19 +282,40 @@ def _scores(entry: numbers.Entry) -> str:
   )
 
 
-def _chance(entry: numbers.Entry) -> str:
+def _chance(entries: Sequence[numbers.Entry]) -> str:
   """Returns the accuracy of a guess, and that of the best constant answer."""
-  constant = entry.result.constant.get(entry.test)
-  text = _percent(100 * entry.result.chance)
-  if constant is None or entry.setting != paper.EXTRAPOLATION:
+  result = entries[0].result
+  text = _percent(100 * result.chance)
+  tests = dict.fromkeys(entry.test for entry in entries)
+  constants = ', '.join(
+    f'{test} {_percent(100 * result.constant[test])}'.strip()
+    for test in tests
+    if test in result.constant
+  )
+  return f'{text} (best constant answer: {constants})' if constants else text
+
+
+def _rate(entries: Sequence[numbers.Entry]) -> str:
+  """Returns the learning rate, and what of the others was seen."""
+  result = entries[0].result
+  text = ', '.join(
+    dict.fromkeys(f'{entry.ours.learning_rate:g}' for entry in entries)
+  )
+  rates = numbers.learning_rates(result)
+  if numbers.is_chosen_on_test(result.preset) or len(rates) == 1:
     return text
-  return f'{text} (best constant answer: {_percent(100 * constant)})'
+  percent_R = numbers.on_training_lengths(result)
+  means = (
+    f'{rate:g} {_percent(percent_R[numbers.runs_at(result, rate)].mean())}'
+    for rate in rates
+  )
+  return f'{text} (accuracy on training lengths: {", ".join(means)})'
 
 
 def _perfect(result: results.Result) -> str:
   """Says how many runs are perfect, and of how many more that would tell."""
   found, total = numbers.num_perfect(result), len(result.runs)
-  text = f'{found} of {total}'
+  text = f'{found} of {total}' + ' on all tests' * (len(result.accuracy) > 1)
   if total < _MIN_SEEDS:
     return text
   interval = stats.binomtest(found, total).proportion_ci(0.95, 'wilson')
@@ -326,66 +346,3 @@ def _versions(result: results.Result) -> str:
 def _duration(result: results.Result, part: str) -> str:
   seconds = round(result.wall_time_s.get(part, 0))
   return str(datetime.timedelta(seconds=seconds))
-
-
-def comma_separated(tables: Tables) -> str:
-  """Returns every number as CSV, a line each; a missing one has none."""
-  lines = [_line(entry) for entries in tables.values() for entry in entries]
-  header = list(lines[0]) if lines else []
-  rows = ([line[name] for name in header] for line in lines)
-  return tables_lib.comma_separated([header, *rows])
-
-
-def _line(entry: numbers.Entry) -> dict[str, object]:
-  ours, theirs, result = entry.ours, entry.paper, entry.result
-
-  def of_result(get):
-    return '' if result is None else get(result)
-
-  def rounded(value):
-    return '' if value is None else round(value, 4)
-
-  def less(ours, theirs):
-    return '' if ours is None or theirs is None else rounded(ours - theirs)
-
-  line = {
-    'preset': entry.preset,
-    'task': entry.cell.task,
-    'model': entry.cell.model,
-    'test': entry.test,
-    'setting': entry.setting,
-    'status': MISSING if ours is None else 'measured',
-  }
-  for name in ('max', 'avg', 'mean'):
-    line[f'{name}_percent'] = rounded(getattr(ours, name, None))
-  for name in ('max', 'avg'):
-    line[f'paper_{name}_percent'] = rounded(getattr(theirs, name, None))
-    line[f'difference_{name}'] = less(
-      getattr(ours, name, None), getattr(theirs, name, None)
-    )
-  line |= {
-    'best_learning_rate': '' if ours is None else ours.learning_rate,
-    'score_percent_by_learning_rate': of_result(lambda r: _scores(entry)),
-    'runs': of_result(lambda r: len(r.runs)),
-    'perfect_runs': of_result(lambda r: numbers.num_perfect(r, entry.test)),
-    'diverged_runs': of_result(lambda r: len(numbers.diverged(r))),
-    'training_steps': of_result(lambda r: r.experiment.get('training_steps')),
-    'training_length': of_result(lambda r: r.training_length),
-    'longest_length': of_result(lambda r: len(r.accuracy[entry.test][0])),
-    'chance_percent': of_result(lambda r: rounded(100 * r.chance)),
-    'constant_percent': of_result(
-      lambda r: (
-        rounded(100 * r.constant[entry.test])
-        if entry.test in r.constant
-        else ''
-      )
-    ),
-    'training_s': of_result(lambda r: r.wall_time_s.get('training')),
-    'evaluation_s': of_result(lambda r: r.wall_time_s.get('evaluation')),
-    'date': of_result(lambda r: r.date),
-    'not_as_preset': '; '.join(_differences(entry)),
-    'flags': of_result(lambda r: _flags(entry)),
-  }
-  for name in ('device', 'num_devices', 'jax', 'flax', 'python', 'git_commit'):
-    line[name] = of_result(lambda r, name=name: r.environment.get(name))
-  return line

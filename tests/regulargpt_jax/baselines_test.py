@@ -1,7 +1,5 @@
 """Tests of the baselines and of the wrappers around them."""
 
-import functools
-
 import haiku as hk
 import jax
 from jax import test_util
@@ -161,33 +159,25 @@ def test_padding_does_not_change_single_autoregressive_answers(name):
   np.testing.assert_allclose(actual, expected, atol=1e-5)
 
 
+_LAST = [
+  (
+    'transformer_encoder',
+    {**fields, 'positional_encodings': e, 'num_layers': 2},
+  )
+  for e in small.ENCODINGS
+  for fields in ({}, {'causal_masking': True}, {'attention_window': 4})
+]
+
+
 @pytest.mark.parametrize(
   ('name', 'params'),
-  slow.unless(
-    lambda name, params: name == 'rnn' or _is_relative(params),
-    [
-      ('rnn', {'hidden_size': 4}),
-      *(
-        (
-          'transformer_encoder',
-          {**small.TRANSFORMER_PARAMS, 'num_layers': 2, **fields},
-        )
-        for e in small.ENCODINGS
-        for fields in (
-          {'positional_encodings': e},
-          {'positional_encodings': e, 'causal_masking': True},
-          {'positional_encodings': e, 'attention_window': 4},
-        )
-      ),
-    ],
-  ),
+  [('rnn', {}), *slow.unless(lambda _, params: _is_relative(params), _LAST)],
   ids=_id,
 )
 def test_models_return_the_last_output(name, params):
-  build = functools.partial(baselines.BUILDERS[name], small.O, **params)
   x = small.strings([3, 6], 6)
-  every = hk.transform(build(return_all_outputs=True))
-  last = hk.transform(build())
+  every = hk.transform(small.make(name, **params))
+  last = hk.transform(small.make(name, return_all_outputs=False, **params))
   p = small.init(every, x)
   np.testing.assert_allclose(
     small.apply(last, p, x), small.apply(every, p, x)[:, -1], atol=1e-5

@@ -29,14 +29,14 @@ RNN_PARAMS = {
 TRANSFORMER_PARAMS = {'embedding_dim': 8, 'num_layers': 1, 'num_heads': 2}
 
 
-def make(name, **params):
-  """Returns a tiny model with all its outputs."""
+def make(name, return_all_outputs=True, **params):
+  """Returns a tiny model, by default with all its outputs."""
   if 'transformer' in name:
     params = TRANSFORMER_PARAMS | params
   else:
     params = {'hidden_size': 3} | RNN_PARAMS[name] | params
   return baselines.BUILDERS[name](
-    output_size=O, return_all_outputs=True, **params
+    output_size=O, return_all_outputs=return_all_outputs, **params
   )
 
 

@@ -217,16 +217,14 @@ def _always_says(experiment, task, answer):
   return models.Model(lambda rng: np.zeros(()), apply, width=1)
 
 
-@pytest.mark.parametrize('at_once', [None, 3])
-def test_every_string_of_a_file_is_tested_once(experiment, at_once):
+def test_every_string_of_a_file_is_tested_once(experiment):
   task = builders.make_task(experiment)
   model = _always_says(experiment, task, 1)
-  model = dataclasses.replace(model, sub_batch_size=at_once)
+  model = dataclasses.replace(model, sub_batch_size=3)
   tests = evaluation.evaluate(experiment, task, model, np.zeros(1))
   short, long = experiment.test_strings
   assert list(tests) == ['', long]
-  found = tests[''].files[0]
-  assert found['file'] == short
+  assert (found := tests[''].files[0])['file'] == short
   lines = _lines(short)
   shares = {
     n: np.mean([label == 'TRUE' for s, label in lines if len(s) == n])

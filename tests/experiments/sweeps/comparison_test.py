@@ -127,8 +127,8 @@ def test_measured_cells_stand_beside_runs(places, tmp_path, capsys):
   comparison.compare([sweep, file, places[0]], str(tmp_path / 'compared'))
   text = capsys.readouterr().out
   for name in (
-    f'{sweep}: parity_check/regular_gpt_c2',
-    f'{sweep}: parity_check/transformer, p=0.1',
+    f'{sweep}: table1/parity_check/regular_gpt_c2',
+    f'{sweep}: table2/parity_check/transformer, p=0.1',
     file,
     places[0],
   ):
@@ -191,6 +191,19 @@ def test_what_cannot_be_compared(places, tmp_path):
   workdir_lib.claim(_EXPERIMENT, str(tmp_path / 'new'))
   refused('nothing to compare', places[0], str(tmp_path / 'new'))
   assert not (tmp_path / 'compared').exists()
+
+
+def test_of_many_what_differs_is_a_row_each(tmp_path, capsys, monkeypatch):
+  monkeypatch.setattr(comparison, '_MAX_COLUMNS', 2)
+  folder = tmp_path / 'results'
+  cell = made.cell('table2', 'parity_check/transformer')
+  results.save(made.TABLE_2, results.path(str(folder), 'table2', cell))
+  comparison.compare([str(folder)], str(tmp_path / 'compared'))
+  lines = capsys.readouterr().out.partition('What differs:')[2].splitlines()
+  assert 'task_params at test' in lines[2]
+  assert [line.split('|')[1].strip()[-5:] for line in lines[4:9]] == [
+    f'p={p}' for p in (0.1, 0.3, 0.5, 0.7, 0.9)
+  ]
 
 
 def test_tests_of_a_sweep_differ_in_their_parameters(tmp_path, capsys):

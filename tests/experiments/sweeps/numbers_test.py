@@ -140,14 +140,18 @@ def test_outside_the_papers_tables_choice_never_sees_the_test(result, preset):
   on_training = [trained[numbers.runs_at(result, r)].mean() for r in rates]
   found = numbers.measure(result, '', paper.EXTRAPOLATION).learning_rate
   assert found == rates[int(np.argmax(np.round(on_training, 9)))]
-  # Of named tests, as of kinds of strings beside the task's own.
-  named = dataclasses.replace(result, accuracy={'p': result.accuracy['']})
-  assert numbers.chosen_learning_rate(named, 'p', paper.EXTRAPOLATION) == found
-  for own, pairs in (('', 'pairs'), ('p', 'p, pairs')):
-    accuracy = {own: result.accuracy[''], pairs: result.accuracy[''][::-1]}
-    both = dataclasses.replace(result, accuracy=accuracy)
-    chosen = numbers.chosen_learning_rate(both, pairs, paper.EXTRAPOLATION)
-    assert chosen == found
+  # A cell with several tests or kinds of strings has one rate.
+  own = result.accuracy['']
+  for accuracy in (
+    {'p': own},
+    {'p': own, 'p, pairs': own[::-1]},
+    {'': own, 'pairs': own[::-1]},
+    {'p': own, 'q': own},
+  ):
+    several = dataclasses.replace(result, accuracy=accuracy)
+    for test in accuracy:
+      for setting in (paper.SAME_LENGTH, paper.EXTRAPOLATION):
+        assert numbers.chosen_learning_rate(several, test, setting) == found
   # Nothing is chosen where no training length is tested.
   untested = np.array(result.accuracy[''])
   untested[:, : result.training_length] = np.nan
