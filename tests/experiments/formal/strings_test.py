@@ -224,7 +224,8 @@ def test_every_string_of_a_file_is_tested_once(experiment):
   tests = evaluation.evaluate(experiment, task, model, np.zeros(1))
   short, long = experiment.test_strings
   assert list(tests) == ['', long]
-  assert (found := tests[''].files[0])['file'] == short
+  found = tests[''].files[0]
+  assert found['file'] == short
   lines = _lines(short)
   shares = {
     n: np.mean([label == 'TRUE' for s, label in lines if len(s) == n])
@@ -234,10 +235,9 @@ def test_every_string_of_a_file_is_tested_once(experiment):
   assert found['accuracy'] == np.mean([label == 'TRUE' for _, label in lines])
   assert found['balanced_accuracy'] == 0.5
   assert found['by_label']['TRUE']['accuracy'] == 1
-  accuracies = tests[''].accuracy[0]
   for n in range(1, 10):
     expected = shares.get(n, np.nan)
-    np.testing.assert_allclose(accuracies[n - 1], expected)
+    np.testing.assert_allclose(tests[''].accuracy[0, n - 1], expected)
     if n in shares:
       np.testing.assert_allclose(found['by_length'][n]['accuracy'], shares[n])
   assert tests[long].accuracy.shape == (1, 12)
