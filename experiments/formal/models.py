@@ -188,12 +188,12 @@ def make_baseline(
 
 def _heads(name: str, params: Mapping[str, Any], has_one_answer: bool) -> int:
   """Returns how many heads have weights of all places."""
-  default = transformer.TransformerConfig
   if not name.startswith('transformer'):
     return 0
-  # The last layer of an encoder then has those of the last place alone.
-  is_last = params.get('num_layers', default.num_layers) == 1
-  if name == 'transformer_encoder' and has_one_answer and is_last:
+  default = transformer.TransformerConfig
+  has_one_layer = params.get('num_layers', default.num_layers) == 1
+  # An encoder's last layer then has those of the last place alone.
+  if name == 'transformer_encoder' and has_one_answer and has_one_layer:
     return 0
   return params.get('num_heads', default.num_heads)
 

@@ -44,8 +44,8 @@ KINDS = (
   ' are among others input_size and output_size'
 )
 _SIZES = ('input_size', 'output_size')
-# What is given to a module or a function by others than users.
 _LAST_ONLY = 'last_only'
+# What is given to a module or a function by others than users.
 _NOT_PARAMS = (*_SIZES, 'self', 'tokens', 'rngs', 'parent', 'name')
 # Options of our own architectures.
 _NOT_OPTIONS = (

@@ -163,8 +163,7 @@ def _curves(place: str) -> Iterator[Curve]:
   found = [] if is_run else list(results.load_all(folder))
   has_many = len({result.preset for result in found}) > 1
   for result in found:
-    cell = f'{result.task}/{result.model}'
-    name = f'{place}: {f"{result.preset}/" * has_many}{cell}'
+    name = f'{place}: {f"{result.preset}/" * has_many}{result.name}'
     yield from _of_result(name, result, known)
   if not found:
     raise ValueError(
@@ -213,9 +212,7 @@ def _of_result(
       result.chance,
       preset=result.preset,
       num_runs=len(accuracy),
-      num_perfect=int(
-        numbers.is_perfect(accuracy, result.training_length).sum()
-      ),
+      num_perfect=numbers.num_perfect(result, test),
     )
 
 

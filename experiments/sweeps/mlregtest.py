@@ -197,14 +197,7 @@ def legend(languages: Sequence[Language]) -> str:
       ' Not in the means, since some model is not measured on them:'
       f' {", ".join(sorted(partial))}.'
     )
-  return text + tables.remarks(
-    {
-      f'{language.result.task}/{language.result.model}': _with_cell(
-        language.result
-      )
-      for language in languages
-    }
-  )
+  return text + tables.remarks([_with_cell(x.result) for x in languages])
 
 
 def _with_cell(result: results.Result) -> tuple[results.Result, grid.Cell]:
@@ -217,9 +210,7 @@ def _with_cell(result: results.Result) -> tuple[results.Result, grid.Cell]:
   """
   preset = presets.PRESETS[PRESET]
   if result.model not in preset.models:
-    raise ValueError(
-      f'No preset has the cell {PRESET}/{result.task}/{result.model}.'
-    )
+    raise results.of_no_preset(result)
   (cell,) = grid.cells(
     dataclasses.replace(
       preset,

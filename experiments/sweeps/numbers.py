@@ -90,7 +90,7 @@ def tables(
   }
   for key, result in by_cell.items():
     if key not in known:
-      raise ValueError(f'No preset has the cell {"/".join(key)}.')
+      raise results.of_no_preset(result)
     tests = _tests(known[key])
     for test in result.accuracy:
       if test not in tests:

@@ -6,11 +6,9 @@ import html
 
 from experiments.engine import progress
 from experiments.sweeps import (
-  mlregtest,
   numbers,
   paper,
   pictures,
-  protocol_report,
   results,
   tables,
 )
@@ -32,12 +30,12 @@ img { max-width: 100%; height: auto }
 """
 
 
-def page(found: tables.Tables, others: Sequence[results.Result] = ()) -> str:
+def page(found: tables.Tables, rest: Sequence[tables.Section] = ()) -> str:
   """Returns one HTML page with all tables and pictures inside it.
 
   Args:
     found: Of presets.
-    others: Results of languages and of protocols.
+    rest: Of languages and of protocols.
   """
   body = ['<h1>Report</h1>']
   with progress.timed('Drawing the pictures'):
@@ -52,7 +50,7 @@ def page(found: tables.Tables, others: Sequence[results.Result] = ()) -> str:
         _html_table(*tables.provenance(entries)),
         '</details>',
       ]
-  for section in protocol_report.sections(others) + mlregtest.sections(others):
+  for section in rest:
     body += [
       f'<h2>{html.escape(section.title)}</h2>',
       _html_table(*section.table),
@@ -60,7 +58,7 @@ def page(found: tables.Tables, others: Sequence[results.Result] = ()) -> str:
     ]
     if section.details:
       body.append(_html_table(*section.details))
-  if not (found or others):
+  if not (found or rest):
     body.append('<p>Nothing is measured yet.</p>')
   return (
     '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

@@ -107,8 +107,7 @@ def legend(preset: str, measured: Sequence[results.Result]) -> str:
     f' {", ".join(sorted(devices))}, {", ".join(sorted(dates))}.'
   )
   cells = {cell.name: cell for cell in grid.cells(presets.PRESETS[preset])}
-  names = {f'{result.task}/{result.model}': result for result in measured}
-  return text + tables.remarks({x: (r, cells[x]) for x, r in names.items()})
+  return text + tables.remarks([(r, cells[r.name]) for r in measured])
 
 
 def of(found: Sequence[results.Result]) -> list[results.Result]:
@@ -128,9 +127,7 @@ def by_preset(
   for result in of(measured):
     preset = presets.PRESETS[result.preset]
     if result.task not in preset.tasks or result.model not in preset.models:
-      raise ValueError(
-        f'No preset has the cell {result.preset}/{result.task}/{result.model}.'
-      )
+      raise results.of_no_preset(result)
     found.setdefault(result.preset, []).append(result)
   return {name: found[name] for name in protocols.PRESETS if name in found}
 

@@ -72,7 +72,8 @@ def report(
       f' launch.compare --workdirs={shlex.quote(workdir or folder)}'
     )
   found, others = measured(folder)
-  text = markdown(found, others)
+  rest = sections(others)
+  text = markdown(found, rest)
   if page:
     _renew(page, text)
   output_dir = output_dir or workdir
@@ -81,7 +82,7 @@ def report(
     contents = {
       'md': f'# Report\n\n{text}',
       'csv': spreadsheet.comma_separated(found),
-      'html': page_lib.page(found, others),
+      'html': page_lib.page(found, rest),
     }
     for extension, content in contents.items():
       path = os.path.join(output_dir, f'{NAME}.{extension}')
@@ -128,14 +129,17 @@ def _renew(page: str, text: str) -> None:
   files.write_atomically(page, f'{before}{begin}\n\n{text}\n{end}{after}')
 
 
-def markdown(
-  found: tables.Tables, others: Sequence[results.Result] = ()
-) -> str:
+def sections(others: Sequence[results.Result]) -> list[tables.Section]:
+  """Returns what a report says of results of other kinds than `tables`."""
+  return protocol_report.sections(others) + mlregtest.sections(others)
+
+
+def markdown(found: tables.Tables, rest: Sequence[tables.Section] = ()) -> str:
   """Returns the tables in Markdown, which a terminal shows well too.
 
   Args:
     found: Of presets.
-    others: Results of languages and of protocols.
+    rest: Of languages and of protocols.
   """
   parts = []
   for name, entries in found.items():
@@ -143,7 +147,7 @@ def markdown(
     parts.append(tables_lib.markdown(*tables.accuracies(entries)))
     parts.append(textwrap.fill(tables.legend(entries), tables_lib.WIDTH))
     parts.append('\n'.join(_provenance(*tables.provenance(entries))))
-  for section in protocol_report.sections(others) + mlregtest.sections(others):
+  for section in rest:
     parts.append(f'### {section.title}')
     parts.append(tables_lib.markdown(*section.table))
     parts.append(textwrap.fill(section.legend, tables_lib.WIDTH))

@@ -67,6 +67,16 @@ class Result:
   environment: dict[str, Any]
   constant: dict[str, float] = dataclasses.field(default_factory=dict)
 
+  @property
+  def name(self) -> str:
+    """That of its cell."""
+    return f'{self.task}/{self.model}'
+
+
+def of_no_preset(result: Result) -> ValueError:
+  """Returns the error of a result whose preset has no such cell."""
+  return ValueError(f'No preset has the cell {result.preset}/{result.name}.')
+
 
 def make(
   preset: str,

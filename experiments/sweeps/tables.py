@@ -1,4 +1,4 @@
-"""Measured cells as tables: of accuracies, of how they came about, and CSV."""
+"""Measured cells as tables: of accuracies, and of how they came about."""
 
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
@@ -103,17 +103,17 @@ def choice(names: Iterable[str]) -> str:
   )
 
 
-def remarks(cells: Mapping[str, tuple[results.Result, grid.Cell]]) -> str:
+def remarks(measured: Sequence[tuple[results.Result, grid.Cell]]) -> str:
   """Says which results were made otherwise than their cells, or diverged."""
   otherwise: dict[str, list[str]] = {}
-  for name, (result, cell) in cells.items():
+  for result, cell in measured:
     if found := '; '.join(numbers.differences(result, cell)):
-      otherwise.setdefault(found, []).append(name)
+      otherwise.setdefault(found, []).append(result.name)
   text = ''
   for found, names in otherwise.items():
-    which = ', '.join(names) if len(names) < len(cells) else 'every cell'
+    which = ', '.join(names) if len(names) < len(measured) else 'every cell'
     text += f' Not as the preset: {which}: {found}.'
-  if diverged := [x for x, (r, _) in cells.items() if numbers.diverged(r)]:
+  if diverged := [r.name for r, _ in measured if numbers.diverged(r)]:
     text += f' Some runs diverged and count as frozen: {", ".join(diverged)}.'
   return text
 

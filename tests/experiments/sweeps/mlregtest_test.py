@@ -160,7 +160,7 @@ def test_tables_by_class_and_by_language():
   assert [x.learning_rate for x in languages] == rates
   header, rows = mlregtest.by_class(languages)
   assert header == ['class', 'languages', 'model', 'SR', 'SA', 'LR', 'LA']
-  # Of TSL x has no language: it is in no mean, of any model.
+  # Of TSL rnn has no language: it is in no mean, of any model.
   assert rows == [
     ['SL', '1', _C2, '100.0', '-', '90.0', '-'],
     ['', '', 'rnn', '80.0', '50.0', '25.0', '50.0'],

@@ -159,7 +159,9 @@ def test_reports_show_scores_beside_published_ones(tmp_path):
   assert len(lines) == 4
   with pytest.raises(ValueError, match='No preset has the cell'):
     protocol_report.by_preset([dataclasses.replace(measured[0], model='x')])
-  assert 'Nothing is measured' not in page_lib.page({}, measured)
+  assert 'Nothing is measured' not in page_lib.page(
+    {}, protocol_report.sections(measured)
+  )
 
 
 def test_a_protocol_is_measured_and_reported(tmp_path, capsys):
