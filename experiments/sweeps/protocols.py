@@ -152,8 +152,8 @@ PRESETS = {
     _TASKS,
     _OF_LAST_ANSWERS,
     learning_rates=_RATES,
-    about=f'Trained on lengths 3 to 40, {_GROWTH}, accuracy on 40 to 256, scaled'
-    f' so that chance is 0 (Beck et al., 2024, appendix D). {_CHOICE}',
+    about=f'Trained on lengths 3 to 40, {_GROWTH}, accuracy on 40 to 256,'
+    f' scaled so that chance is 0 (Beck et al., 2024, appendix D). {_CHOICE}',
   ),
   'word_problems': Preset(
     {
