@@ -17,15 +17,17 @@ from experiments.formal import config as config_lib
 from regulargpt_jax import config as regular_gpt_config
 from regulargpt_jax.construction import minimization
 from tasks import task as task_lib
-from tasks.regular import regular_task
+from tasks.regular import prefixes, regular_task
 
 
 class Subject(NamedTuple):
   """A trained RegularGPT that gives one answer to a string.
 
+  Of one that was trained on all prefixes it is the answer to the whole.
+
   Attributes:
     experiment: What it was trained for.
-    task: Its task.
+    task: Its task, of whole strings.
     config: Of the model, to compute in float32 whatever it was trained in.
     params: Its parameters, {'params': ...}, of the first run.
     symbols: The input symbols as people write them.
@@ -69,8 +71,8 @@ def load(
   if model.config is None:
     raise ValueError(
       f'The model in {workdir} gives more than one answer, or reads more than'
-      ' its input; this needs a task with a single output (--answers=last),'
-      ' without computation tokens or autoregression.'
+      ' its input; this needs a task with a single output (of a string or of'
+      ' each prefix), without computation tokens or autoregression.'
     )
   params = run.load_params(workdir, held, model)
   return make(experiment, task, model, params)
@@ -98,6 +100,8 @@ def make(
       f'A model of max_levels {model.config.max_levels} reads the end of a long'
       ' string only; this needs one that reads it all.'
     )
+  if isinstance(task, prefixes.Prefixes):
+    task = task.whole
   machine = None
   if isinstance(task, regular_task.RegularTask):
     machine = task.machine

@@ -35,9 +35,8 @@ def make_regular_gpt(
   """Returns RegularGPT.
 
   A task with one output symbol is read off the input's last position, by
-  `reduce`; for others all positions are computed, by `scan`, of the input if
-  the answers are in place, else of the input and of empty tokens behind it, one
-  an output.
+  `reduce`, one with answers in place off all of them, by `scan`. For others the
+  input is followed by empty tokens, one an output.
 
   Raises:
     ValueError: If a hyperparameter is out of range.
@@ -74,7 +73,8 @@ def make_regular_gpt(
         f'{name} is for models of thickness 1 and tasks with a single output,'
         ' without computation tokens or autoregression.'
       )
-  if not reads_input_alone:
+  reads_in_place = reading.reads_in_place(experiment, task)
+  if not (reads_input_alone or reads_in_place):
     core = haiku_model.make_regular_gpt(
       task.output_size,
       return_all_outputs=True,
@@ -91,6 +91,28 @@ def make_regular_gpt(
 
   def init(rng):
     return module.init(rng, jnp.zeros((1, 1), jnp.int32))
+
+  def in_place(params, tokens, target, rng=None, extra_levels=0, **unused):
+    del target, unused
+    logits_BxWxV = module.apply(
+      params,
+      tokens,
+      path='scan',
+      extra_levels=extra_levels,
+      max_extra_levels=experiment.max_extra_levels,
+      rngs=None if rng is None else {'dropout': rng},
+    )
+    return jnp.where((tokens >= 0)[..., None], logits_BxWxV, 0)
+
+  if reads_in_place:
+    return models.Model(
+      init,
+      in_place,
+      width=config.embedding_dim,
+      bucket_base=config.chunk_size,
+      sub_batch_size=models.TEST_SUB_BATCH_SIZE,
+      config=config,
+    )
 
   def call(params, arrays, rng, extra_levels, **static):
     if rng is not None:

@@ -3,6 +3,7 @@
 import json
 import re
 
+import jax
 import numpy as np
 import pytest
 
@@ -10,7 +11,8 @@ from experiments import analysis
 from experiments.analysis import extraction, outputs, subject
 from experiments.engine import estimates
 from experiments.engine import workdir as workdir_lib
-from experiments.formal import compiled, config, run
+from experiments.formal import builders, compiled, config, run
+from regulargpt_jax import model as model_lib
 from regulargpt_jax.analysis import extraction as extraction_lib
 from tasks.automata import fields, reading
 
@@ -48,8 +50,11 @@ def _compiled(workdir, **settings):
 
 @pytest.fixture(scope='module')
 def untrained(folder):
+  """On prefixes, so that its parameters come from another kind of model."""
   workdir = folder / 'untrained'
-  experiment = config.Experiment(task='cycle_navigation', **_TINY)
+  experiment = config.Experiment(
+    task='cycle_navigation', answers='prefixes', **_TINY
+  )
   run.train_and_evaluate(experiment, str(workdir))
   return workdir
 
@@ -295,6 +300,24 @@ def test_extraction_writes_symbols_as_they_are(folder):
   dot = (workdir / 'automaton.dot').read_text()
   assert '[label="é"]' in dot
   assert r'[label="\"\\"]' in dot
+
+
+def test_a_model_of_prefixes_is_read_as_one_of_whole_strings(untrained):
+  held = run.load_experiment(str(untrained))
+  task, model = builders.make_task_and_model(held.experiment)
+  params = run.load_params(str(untrained), held, model)
+  of_whole = _subject(untrained)
+  tokens = np.array([[-1, -1, 0, 2, 1], [1, 1, 2, 0, 2]])
+  first = jax.tree.map(lambda x: x[0], params)
+  of_prefixes = model.apply(first, tokens, None)
+  assert of_prefixes.shape == (2, 5, 5)
+  module = model_lib.RegularGPT(of_whole.config)
+  np.testing.assert_allclose(
+    module.apply(of_whole.params, tokens), of_prefixes[:, -1], atol=1e-5
+  )
+  answers = of_whole.task.solve(tokens)
+  np.testing.assert_array_equal(answers, task.solve(tokens)[:, -1])
+  assert len(of_whole.machine.outputs) == 5
 
 
 def test_extraction_of_an_untrained_model_fails(untrained):
