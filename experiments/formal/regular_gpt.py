@@ -73,26 +73,33 @@ def make_regular_gpt(
         f'{name} is for models of thickness 1 and tasks with a single output,'
         ' without computation tokens or autoregression.'
       )
-  reads_in_place = reading.reads_in_place(experiment, task)
-  if not (reads_input_alone or reads_in_place):
-    core = haiku_model.make_regular_gpt(
-      task.output_size,
-      return_all_outputs=True,
-      preset=experiment.preset,
-      max_extra_levels=experiment.max_extra_levels,
-      **hyperparameters,
-    )
-    model = models.haiku_model(
-      experiment, task, core, core, config.embedding_dim
-    )
-    return dataclasses.replace(model, bucket_base=config.chunk_size)
-
   module = regular_gpt_model.RegularGPT(config)
+  if reads_input_alone:
+    return _of_the_last(module, experiment, task)
+  if reading.reads_in_place(experiment, task):
+    return _in_place(module, experiment)
+  core = haiku_model.make_regular_gpt(
+    task.output_size,
+    return_all_outputs=True,
+    preset=experiment.preset,
+    max_extra_levels=experiment.max_extra_levels,
+    **hyperparameters,
+  )
+  model = models.haiku_model(experiment, task, core, core, config.embedding_dim)
+  return dataclasses.replace(model, bucket_base=config.chunk_size)
 
-  def init(rng):
-    return module.init(rng, jnp.zeros((1, 1), jnp.int32))
 
-  def in_place(params, tokens, target, rng=None, extra_levels=0, **unused):
+def _init(module: regular_gpt_model.RegularGPT):
+  """Returns the `init` of a `Model`."""
+  return lambda rng: module.init(rng, jnp.zeros((1, 1), jnp.int32))
+
+
+def _in_place(
+  module: regular_gpt_model.RegularGPT, experiment: config_lib.Experiment
+) -> models.Model:
+  """Returns a model whose answers are where the symbols are."""
+
+  def apply(params, tokens, target, rng=None, extra_levels=0, **unused):
     del target, unused
     logits_BxWxV = module.apply(
       params,
@@ -104,15 +111,23 @@ def make_regular_gpt(
     )
     return jnp.where((tokens >= 0)[..., None], logits_BxWxV, 0)
 
-  if reads_in_place:
-    return models.Model(
-      init,
-      in_place,
-      width=config.embedding_dim,
-      bucket_base=config.chunk_size,
-      sub_batch_size=models.TEST_SUB_BATCH_SIZE,
-      config=config,
-    )
+  return models.Model(
+    _init(module),
+    apply,
+    width=module.config.embedding_dim,
+    bucket_base=module.config.chunk_size,
+    sub_batch_size=models.TEST_SUB_BATCH_SIZE,
+    config=module.config,
+  )
+
+
+def _of_the_last(
+  module: regular_gpt_model.RegularGPT,
+  experiment: config_lib.Experiment,
+  task: task_lib.GeneralizationTask,
+) -> models.Model:
+  """Returns a model of one answer, at the last symbol."""
+  config = module.config
 
   def call(params, arrays, rng, extra_levels, **static):
     if rng is not None:
@@ -173,7 +188,7 @@ def make_regular_gpt(
     )
 
   return models.Model(
-    init,
+    _init(module),
     apply,
     share=share,
     width=config.embedding_dim,
