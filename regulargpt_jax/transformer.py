@@ -9,7 +9,7 @@ from flax import linen as nn
 import jax
 import jax.numpy as jnp
 
-from regulargpt_jax import attention, lookup
+from regulargpt_jax import attention, lookup, rows
 from regulargpt_jax import config as config_lib
 
 
@@ -31,6 +31,7 @@ def _dense(config, features, name, use_bias=True, residual=False):
     use_bias=use_bias,
     dtype=config.dtype,
     kernel_init=kernel_init,
+    dot_general=rows.dot_general,
     name=name,
   )
 

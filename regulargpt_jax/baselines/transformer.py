@@ -148,7 +148,7 @@ def make_transformer_encoder(
     h_BxTxD = _encode(config, x_BxTxV, causal_masking, last_only)
     if last_only:
       h_BxTxD = h_BxTxD[:, -1]
-    return hk.Linear(output_size, name='readout')(h_BxTxD)
+    return _linear(h_BxTxD, output_size, 'readout')
 
   return transformer_encoder
 
@@ -179,7 +179,7 @@ def make_transformer(
       h_BxTxD = _decode(config, y_BxTxO, memory, strings.is_symbol(x_BxTxV))
     if not return_all_outputs:
       h_BxTxD = h_BxTxD[:, -1]
-    return hk.Linear(output_size, name='readout')(h_BxTxD)
+    return _linear(h_BxTxD, output_size, 'readout')
 
   return transformer
 
@@ -262,13 +262,20 @@ def _window(config, length, is_causal):
   return visible
 
 
+def _linear(x, features, name, **options):
+  """A linear layer, over rows one below the other: see `rows.product`."""
+  layer = hk.Linear(features, name=name, **options)
+  return hk.BatchApply(layer, x.ndim - 1)(x)
+
+
 def _embed(config, x_BxTxV, position_BxT):
-  h = hk.Linear(
+  h = _linear(
+    x_BxTxV,
     config.embedding_dim,
+    'embedding',
     with_bias=False,
     w_init=hk.initializers.TruncatedNormal(config.emb_init_scale),
-    name='embedding',
-  )(x_BxTxV)
+  )
   h *= config.embedding_dim**0.5
   if config.positional_encodings == _Encodings.SIN_COS:
     h += encodings_lib.sinusoids(
@@ -291,11 +298,9 @@ def _attention(
     memory_position = position
     position, visible = position[:, -num_queries:], visible[:, -num_queries:]
 
-  def linear(features, name):
-    return hk.Linear(features, with_bias=False, name=name)
-
   def heads(x, name):
-    y = linear(config.num_heads * config.head_size, name)(x)
+    size = config.num_heads * config.head_size
+    y = _linear(x, size, name, with_bias=False)
     return y.reshape(*y.shape[:2], config.num_heads, config.head_size)
 
   with hk.name_scope(name):
@@ -329,16 +334,13 @@ def _attention(
     # Where there is nothing to see, all weights are 0.
     weights = jax.nn.softmax(logits, where=visible[:, None])
     out = jnp.einsum('bhqk,bkhd->bqhd', weights, v)
-    return linear(config.embedding_dim, 'projection')(
-      out.reshape(*out.shape[:2], -1)
-    )
+    out = out.reshape(*out.shape[:2], -1)
+    return _linear(out, config.embedding_dim, 'projection', with_bias=False)
 
 
 def _feed_forward(config, h):
-  hidden = hk.Linear(
-    config.widening_factor * config.embedding_dim, name='ffn_in'
-  )(h)
-  return hk.Linear(config.embedding_dim, name='ffn_out')(jax.nn.relu(hidden))
+  hidden = _linear(h, config.widening_factor * config.embedding_dim, 'ffn_in')
+  return _linear(jax.nn.relu(hidden), config.embedding_dim, 'ffn_out')
 
 
 def _add_and_norm(config, name, h, update):

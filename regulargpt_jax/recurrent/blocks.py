@@ -10,6 +10,8 @@ from flax import linen as nn
 import jax
 import jax.numpy as jnp
 
+from regulargpt_jax import rows
+
 # Of fields that are words.
 _CHOICES = {'eigenvalues': ('[0,1]', '[-1,1]'), 'loops': ('log', 'length')}
 # Beyond it shapes would not be counted in 32 bits.
@@ -168,31 +170,12 @@ class RMSNorm(nn.Module):
     return x * jax.lax.rsqrt(mean + 1e-6) * scale
 
 
-@jax.custom_vjp
-def _product(x, kernel):
-  """Returns x @ kernel.
-
-  JAX computes the kernel's gradient transposed, for which XLA's programs for
-  CPUs take two to three times as long (jax 0.10.2).
-  """
-  return x @ kernel
-
-
-def _product_gradients(inputs, gradient):
-  x, kernel = inputs
-  axes = tuple(range(x.ndim - 1))
-  return gradient @ kernel.T, jnp.tensordot(x, gradient, (axes, axes))
-
-
-_product.defvjp(lambda x, kernel: (x @ kernel, (x, kernel)), _product_gradients)
-
-
 def linear(features: int) -> nn.Dense:
   """Returns a linear layer without bias: 0 stays 0."""
   return nn.Dense(
     features,
     use_bias=False,
-    dot_general=lambda x, kernel, *_, **__: _product(x, kernel),
+    dot_general=rows.dot_general,
   )
 
 
