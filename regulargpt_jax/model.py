@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from regulargpt_jax import block as block_lib
-from regulargpt_jax import chunk_table, decoding, lookup, transformer
+from regulargpt_jax import chunk_table, decoding, lookup, rows, transformer
 from regulargpt_jax import config as config_lib
 from regulargpt_jax import depth as depth_lib
 
@@ -49,7 +49,7 @@ class RegularGPT(transformer.Transformer):
       block_lib.Block(c, name=f'block_{k}') for k in range(c.thickness)
     ]
     if c.node_outputs:
-      self.node_readout = nn.Dense(c.node_outputs, dtype=c.dtype)
+      self.node_readout = rows.dense(c.node_outputs, dtype=c.dtype)
 
   def __call__(
     self,

@@ -26,12 +26,11 @@ def _dense(config, features, name, use_bias=True, residual=False):
     kernel_init = nn.initializers.normal(0.02 * scale)
   else:
     kernel_init = _fan_in_init
-  return nn.Dense(
+  return rows.dense(
     features,
     use_bias=use_bias,
     dtype=config.dtype,
     kernel_init=kernel_init,
-    dot_general=rows.dot_general,
     name=name,
   )
 

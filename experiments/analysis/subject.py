@@ -68,7 +68,8 @@ def load(
     )
   run.check_module('task', experiment, workdir, task_module)
   task, model = builders.make_task_and_model(experiment)
-  if model.config is None:
+  is_single = data.is_single_output(prefixes.whole(task))
+  if model.config is None or not is_single:
     raise ValueError(
       f'The model in {workdir} gives more than one answer, or reads more than'
       ' its input; this needs a task with a single output (of a string or of'
@@ -89,7 +90,7 @@ def make(
   Args:
     experiment: What it was trained for.
     task: Its task.
-    model: A RegularGPT that reads its input alone.
+    model: A RegularGPT that reads the string and nothing else.
     params: Its parameters, [R, ...], of which the first run's count.
 
   Raises:
@@ -100,8 +101,7 @@ def make(
       f'A model of max_levels {model.config.max_levels} reads the end of a long'
       ' string only; this needs one that reads it all.'
     )
-  if isinstance(task, prefixes.Prefixes):
-    task = task.whole
+  task = prefixes.whole(task)
   machine = None
   if isinstance(task, regular_task.RegularTask):
     machine = task.machine
@@ -116,7 +116,7 @@ def make(
     jax.tree.map(lambda x: x[0], params),
     data.symbols(task),
     machine,
-    config_lib.task_title(experiment),
+    config_lib.task_title(dataclasses.replace(experiment, answers='last')),
   )
 
 

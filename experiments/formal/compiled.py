@@ -12,7 +12,7 @@ from experiments.formal import builders, registries, training
 from experiments.formal import config as config_lib
 from regulargpt_jax import construction
 from regulargpt_jax.construction import codes, compiler, minimization
-from tasks.regular import regular_task
+from tasks.regular import prefixes, regular_task
 
 ENCODINGS = codes.ENCODINGS
 
@@ -36,7 +36,8 @@ def compile_task(
     OSError: If a file cannot be written, or another process is using the
       folder.
   """
-  task = builders.make_task(experiment)
+  asked = builders.make_task(experiment)
+  task = prefixes.whole(asked)
   if not isinstance(task, regular_task.RegularTask):
     regular = [k for k, v in registries.TASK_LEVELS.items() if v == 'regular']
     raise ValueError(
@@ -66,7 +67,7 @@ def compile_task(
     num_heads=config.num_heads,
   )
   # What no flag says.
-  usual = vars(builders.make_model(experiment, task).config)
+  usual = vars(builders.make_model(experiment, asked).config)
   experiment = dataclasses.replace(
     experiment,
     architecture_params={
@@ -75,7 +76,7 @@ def compile_task(
       if value != usual[name]
     },
   )
-  model = builders.make_model(experiment, task)
+  model = builders.make_model(experiment, asked)
   state = training.init_state(experiment, model)
   state = state.replace(
     params=jax.tree.map(lambda x: jnp.array(x)[None], params)

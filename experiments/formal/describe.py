@@ -74,9 +74,8 @@ def describe(experiment: config_lib.Experiment) -> str:
   """
   task = builders.make_task(experiment)
   strings.check(experiment, task)
-  page, whole = [_docstring(task)], task
-  if isinstance(task, prefixes.Prefixes):
-    whole = task.whole
+  page, whole = [_docstring(task)], prefixes.whole(task)
+  if whole is not task:
     page = [_docstring(whole), '', *page]
   if experiment.regex:
     page = [f'{config_lib.task_title(experiment)}:', *page]

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from experiments.engine import devices, estimates
-from experiments.formal import adversarial, data, models, training
+from experiments.formal import adversarial, models, reading, training
 from experiments.formal import config as config_lib
 from regulargpt_jax import chunk_table, lookup
 from tasks import task as task_lib
@@ -114,7 +114,8 @@ def _string_bytes(
   width = model.width
   num_read = models.num_read(experiment, task, length)
   num_vectors = num_read
-  if model.config is not None and data.is_single_output(task):
+  is_tree = reading.reads_input_alone(experiment, task)
+  if model.config is not None and is_tree:
     span = 1
     max_rows = lookup.MAX_ONE_HOT_ROWS if is_training else _MAX_TEST_ROWS
     while span < length and max_rows >= chunk_table.num_strings(

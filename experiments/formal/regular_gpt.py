@@ -34,9 +34,9 @@ def make_regular_gpt(
 ) -> models.Model:
   """Returns RegularGPT.
 
-  A task with one output symbol is read off the input's last position, by
-  `reduce`, one with answers in place off all of them, by `scan`. For others the
-  input is followed by empty tokens, one an output.
+  Where the input alone is read, one answer is read off its last position, by
+  `reduce`, and answers in place off all of them, by `scan`. Otherwise the input
+  is followed by empty tokens, one an output, or by answers.
 
   Raises:
     ValueError: If a hyperparameter is out of range.
@@ -73,11 +73,10 @@ def make_regular_gpt(
         f'{name} is for models of thickness 1 and tasks with a single output,'
         ' without computation tokens or autoregression.'
       )
-  module = regular_gpt_model.RegularGPT(config)
   if reads_input_alone:
-    return _of_the_last(module, experiment, task)
+    return _of_the_last(config, experiment, task)
   if reading.reads_in_place(experiment, task):
-    return _in_place(module, experiment)
+    return _in_place(config, experiment)
   core = haiku_model.make_regular_gpt(
     task.output_size,
     return_all_outputs=True,
@@ -95,9 +94,11 @@ def _init(module: regular_gpt_model.RegularGPT):
 
 
 def _in_place(
-  module: regular_gpt_model.RegularGPT, experiment: config_lib.Experiment
+  config: regular_gpt_config.RegularGPTConfig,
+  experiment: config_lib.Experiment,
 ) -> models.Model:
   """Returns a model whose answers are where the symbols are."""
+  module = regular_gpt_model.RegularGPT(config)
 
   def apply(params, tokens, target, rng=None, extra_levels=0, **unused):
     del target, unused
@@ -114,20 +115,20 @@ def _in_place(
   return models.Model(
     _init(module),
     apply,
-    width=module.config.embedding_dim,
-    bucket_base=module.config.chunk_size,
+    width=config.embedding_dim,
+    bucket_base=config.chunk_size,
     sub_batch_size=models.TEST_SUB_BATCH_SIZE,
-    config=module.config,
+    config=config,
   )
 
 
 def _of_the_last(
-  module: regular_gpt_model.RegularGPT,
+  config: regular_gpt_config.RegularGPTConfig,
   experiment: config_lib.Experiment,
   task: task_lib.GeneralizationTask,
 ) -> models.Model:
   """Returns a model of one answer, at the last symbol."""
-  config = module.config
+  module = regular_gpt_model.RegularGPT(config)
 
   def call(params, arrays, rng, extra_levels, **static):
     if rng is not None:

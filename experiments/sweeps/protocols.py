@@ -2,8 +2,8 @@
 
 A protocol says which lengths are trained on and which are scored, and how. All
 models of a protocol are trained alike: width 64, two layers where a model has
-several, the same steps, batches, rates and seeds. Where a paper's own recipe
-differs, `training_steps` and `batch_size` are flags of launch.sweep.
+several, the same steps, batches, rates and seeds. For recipes nearer to a
+paper's own, `training_steps` and `batch_size` are flags of launch.sweep.
 """
 
 from typing import NamedTuple
@@ -105,8 +105,8 @@ _RATES = (1e-3, 3e-3)
 def _growing(first: int) -> dict:
   """Returns fields of training lengths that grow from `first` to 40.
 
-  All lengths so far are drawn alike, a longer one joins every 75 steps, and the
-  last two fifths of training see all of them.
+  All lengths so far are drawn alike, and a longer one joins every 75 steps: the
+  last two fifths of 5,000 steps see all of them.
   """
   return {
     'sequence_length': 40,

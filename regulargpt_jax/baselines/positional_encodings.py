@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from regulargpt_jax import position_biases
+from regulargpt_jax.baselines import layers
 
 # FIRE's hidden layer, and where c and L start, as in its authors' experiments.
 _FIRE_HIDDEN, _FIRE_SLOPE, _FIRE_THRESHOLD = 32, 0.1, 512.0
@@ -158,9 +159,9 @@ def fire_bias(distance_BxQxK, position_BxQ, num_heads: int) -> jax.Array:
     / jnp.log1p(slope * far)[..., None]
   )
   hidden_BxQxKxF = jax.nn.relu(
-    hk.Linear(_FIRE_HIDDEN, name='fire_hidden')(share_BxQxK[..., None])
+    layers.linear(share_BxQxK[..., None], _FIRE_HIDDEN, 'fire_hidden')
   )
-  bias = hk.Linear(2 * num_heads, name='fire_out')(hidden_BxQxKxF)
+  bias = layers.linear(hidden_BxQxKxF, 2 * num_heads, 'fire_out')
   before, after = jnp.split(jnp.moveaxis(bias, -1, 1), 2, axis=1)
   return jnp.where((distance_BxQxK < 0)[:, None], after, before)
 
@@ -262,9 +263,12 @@ def relative_logits(
   features = sinusoids(
     first_distance_B[:, None] + distances, num_heads * head_size, max_time
   )
-  r_BxCxHxd = hk.Linear(
-    num_heads * head_size, with_bias=False, name='relative_key'
-  )(features.astype(dtype)).reshape(*features.shape[:2], *shape)
+  r_BxCxHxd = layers.linear(
+    features.astype(dtype),
+    num_heads * head_size,
+    'relative_key',
+    with_bias=False,
+  ).reshape(*features.shape[:2], *shape)
   position_logits = jnp.einsum(
     'bqhd,bchd->bhqc', q_BxQxHxd + position_bias, r_BxCxHxd
   )

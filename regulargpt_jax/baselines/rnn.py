@@ -7,7 +7,7 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 
-from regulargpt_jax.baselines import strings, tape_rnn
+from regulargpt_jax.baselines import layers, strings, tape_rnn
 
 
 def make_rnn(
@@ -71,7 +71,7 @@ def make_rnn(
     )
     if not return_all_outputs:
       output = output[:, -1]
-    return hk.Linear(output_size, name='readout')(jax.nn.relu(output))
+    return layers.linear(jax.nn.relu(output), output_size, 'readout')
 
   return rnn_model
 

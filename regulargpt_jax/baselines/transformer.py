@@ -17,8 +17,8 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 
+from regulargpt_jax.baselines import layers, strings
 from regulargpt_jax.baselines import positional_encodings as encodings_lib
-from regulargpt_jax.baselines import strings
 
 _Encodings = encodings_lib.PositionalEncodings
 # Which random positions cannot be of.
@@ -148,7 +148,7 @@ def make_transformer_encoder(
     h_BxTxD = _encode(config, x_BxTxV, causal_masking, last_only)
     if last_only:
       h_BxTxD = h_BxTxD[:, -1]
-    return _linear(h_BxTxD, output_size, 'readout')
+    return layers.linear(h_BxTxD, output_size, 'readout')
 
   return transformer_encoder
 
@@ -179,7 +179,7 @@ def make_transformer(
       h_BxTxD = _decode(config, y_BxTxO, memory, strings.is_symbol(x_BxTxV))
     if not return_all_outputs:
       h_BxTxD = h_BxTxD[:, -1]
-    return _linear(h_BxTxD, output_size, 'readout')
+    return layers.linear(h_BxTxD, output_size, 'readout')
 
   return transformer
 
@@ -262,14 +262,8 @@ def _window(config, length, is_causal):
   return visible
 
 
-def _linear(x, features, name, **options):
-  """A linear layer, over rows one below the other: see `rows.product`."""
-  layer = hk.Linear(features, name=name, **options)
-  return hk.BatchApply(layer, x.ndim - 1)(x)
-
-
 def _embed(config, x_BxTxV, position_BxT):
-  h = _linear(
+  h = layers.linear(
     x_BxTxV,
     config.embedding_dim,
     'embedding',
@@ -300,7 +294,7 @@ def _attention(
 
   def heads(x, name):
     size = config.num_heads * config.head_size
-    y = _linear(x, size, name, with_bias=False)
+    y = layers.linear(x, size, name, with_bias=False)
     return y.reshape(*y.shape[:2], config.num_heads, config.head_size)
 
   with hk.name_scope(name):
@@ -335,12 +329,16 @@ def _attention(
     weights = jax.nn.softmax(logits, where=visible[:, None])
     out = jnp.einsum('bhqk,bkhd->bqhd', weights, v)
     out = out.reshape(*out.shape[:2], -1)
-    return _linear(out, config.embedding_dim, 'projection', with_bias=False)
+    return layers.linear(
+      out, config.embedding_dim, 'projection', with_bias=False
+    )
 
 
 def _feed_forward(config, h):
-  hidden = _linear(h, config.widening_factor * config.embedding_dim, 'ffn_in')
-  return _linear(jax.nn.relu(hidden), config.embedding_dim, 'ffn_out')
+  hidden = layers.linear(
+    h, config.widening_factor * config.embedding_dim, 'ffn_in'
+  )
+  return layers.linear(jax.nn.relu(hidden), config.embedding_dim, 'ffn_out')
 
 
 def _add_and_norm(config, name, h, update):

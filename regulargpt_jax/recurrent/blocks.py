@@ -78,7 +78,7 @@ class TokenModel(Checked):
       if self.last_only and layer == self.num_layers - 1:
         x = x[:, -1]
       x = x + FeedForward(2 * self.width)(RMSNorm()(x))
-    return nn.Dense(self.output_size)(RMSNorm()(x))
+    return rows.dense(self.output_size)(RMSNorm()(x))
 
 
 def _check(fields: Mapping[str, Any]) -> None:
@@ -172,11 +172,7 @@ class RMSNorm(nn.Module):
 
 def linear(features: int) -> nn.Dense:
   """Returns a linear layer without bias: 0 stays 0."""
-  return nn.Dense(
-    features,
-    use_bias=False,
-    dot_general=rows.dot_general,
-  )
+  return rows.dense(features, use_bias=False)
 
 
 def heads(x_BxTxF: jax.Array, num_heads: int) -> jax.Array:

@@ -11,6 +11,7 @@ from flax import linen as nn
 import jax
 import jax.numpy as jnp
 
+from regulargpt_jax import rows
 from regulargpt_jax.recurrent import blocks
 
 
@@ -55,7 +56,7 @@ class LoopedTransformer(blocks.Checked):
       num_loops_BxT[..., None],
       visible[:, None],
     )
-    return nn.Dense(self.output_size)(blocks.RMSNorm()(h))
+    return rows.dense(self.output_size)(blocks.RMSNorm()(h))
 
 
 class _Loop(nn.Module):

@@ -6,6 +6,7 @@ Letters: B batch, T length, D width.
 from flax import linen as nn
 import jax.numpy as jnp
 
+from regulargpt_jax import rows
 from regulargpt_jax.recurrent import blocks, map_recurrence
 
 
@@ -21,8 +22,8 @@ class Mixer(nn.Module):
     size = self.state_size
 
     def generated(name):
-      hidden = nn.gelu(nn.Dense(2 * size, name=f'{name}_hidden')(x_BxTxD))
-      return nn.sigmoid(nn.Dense(size, name=name)(hidden))
+      hidden = nn.gelu(rows.dense(2 * size, name=f'{name}_hidden')(x_BxTxD))
+      return nn.sigmoid(rows.dense(size, name=name)(hidden))
 
     chosen = nn.softmax(blocks.linear(self.dictionary_size)(x_BxTxD))
     chosen = jnp.where(is_symbol_BxTx1, chosen, 0)
@@ -37,7 +38,7 @@ class Mixer(nn.Module):
     d = jnp.where(is_symbol_BxTx1[..., None], d, jnp.array([[1.0], [0.0]]))
     b = blocks.linear(2 * size)(x_BxTxD).reshape(*d.shape[:2], size, 2).mT
     states = map_recurrence.run(chosen, dictionary, d, b).mT
-    out = nn.Dense(x_BxTxD.shape[-1])(blocks.merged(states))
+    out = rows.dense(x_BxTxD.shape[-1])(blocks.merged(states))
     skip = self.param('skip', nn.initializers.normal(0.1), out.shape[-1:])
     return out + skip * x_BxTxD
 

@@ -9,6 +9,11 @@ from tasks.automata import automaton
 from tasks.regular import regular_task
 
 
+def whole(one: task.GeneralizationTask) -> task.GeneralizationTask:
+  """Returns a task, or, of one of prefixes, that of whole strings."""
+  return one.whole if isinstance(one, Prefixes) else one
+
+
 class Prefixes(task.TokenTask):
   """What does an automaton answer after each symbol?
 

@@ -1,4 +1,4 @@
-"""Analyses of models whose true answer is known: compiled ones."""
+"""Analyses of models: of compiled ones the true answer is known."""
 
 import json
 import re
@@ -50,7 +50,7 @@ def _compiled(workdir, **settings):
 
 @pytest.fixture(scope='module')
 def untrained(folder):
-  """On prefixes, so that its parameters come from another kind of model."""
+  """On prefixes: a model of all positions is read as one of the last."""
   workdir = folder / 'untrained'
   experiment = config.Experiment(
     task='cycle_navigation', answers='prefixes', **_TINY
@@ -317,7 +317,27 @@ def test_a_model_of_prefixes_is_read_as_one_of_whole_strings(untrained):
   )
   answers = of_whole.task.solve(tokens)
   np.testing.assert_array_equal(answers, task.solve(tokens)[:, -1])
-  assert len(of_whole.machine.outputs) == 5
+  assert of_whole.name == 'cycle_navigation'
+
+
+def test_a_compiled_model_of_prefixes_comes_back(folder, capsys):
+  workdir = _compiled(
+    folder / 'prefixes',
+    task='word_problem',
+    task_params={'group': 'Z3'},
+    answers='prefixes',
+    max_range_test_length=9,
+    range_test_batch_size=8,
+  )
+  extraction.extract(str(workdir), **_EXTRACTION)
+  results = json.loads((workdir / 'extraction.json').read_text())
+  assert results['is_equivalent_to_task']
+  assert 'automaton of the model on word_problem\n' in capsys.readouterr().out
+  # In place, at each symbol of strings padded to more levels than they have.
+  run.evaluate(str(workdir))
+  found = json.loads((workdir / 'range_evaluation.json').read_text())
+  assert len(found['accuracy']) == 9
+  assert set(found['accuracy'].values()) == {1.0}
 
 
 def test_extraction_of_an_untrained_model_fails(untrained):

@@ -184,3 +184,19 @@ def test_a_workdir_with_impossible_contents_is_refused(tmp_path):
       workdir_lib.load(str(tmp_path), config.Experiment)
     assert message in str(error.value)
     assert '\n' not in str(error.value)
+
+
+def test_answers_in_place_need_vectors_at_all_symbols():
+  """One answer to a string needs a few: short substrings are looked up."""
+
+  def check(answers):
+    experiment = config.Experiment(
+      answers=answers, max_range_test_length=2**19, range_test_batch_size=64
+    )
+    limits.check_evaluation(
+      experiment, *builders.make_task_and_model(experiment)
+    )
+
+  check('last')
+  with pytest.raises(ValueError, match='64 test strings of up to 524,288'):
+    check('prefixes')

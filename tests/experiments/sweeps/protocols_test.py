@@ -39,6 +39,13 @@ def test_lengths_are_the_protocols(name):
       experiment.min_range_test_length,
       experiment.max_range_test_length,
     ) == tested
+    if name != 'word_problems':
+      grown = 75 * (trained[1] - trained[0])
+      assert curriculum.bounds(grown)[1] == 39
+      assert curriculum.bounds(grown + 1) == trained
+      # A few late steps still have all lengths.
+      late = {curriculum.sample_sequence_length(4000 + i) for i in range(900)}
+      assert late == set(range(trained[0], 41))
   assert protocols.PROTOCOLS[name].first == first
 
 
