@@ -54,8 +54,8 @@ class Model:
     bucket_base: Widths of buckets are powers of it.
     sub_batch_size: Strings to test on at a time, at most; None for any number.
     config: Of a `RegularGPT` that reads the string and nothing else and answers
-      at its last symbol or at each; its parameters are those of `init`. None for
-      any other model.
+      at its last symbol or at each; its parameters are those of `init`. None
+      for any other model.
     penalty: `penalty(params, rng, step)`, to be added to the loss: see
       `regulargpt_jax.contraction`; None if the model has none, or no weight.
     with_nodes: `with_nodes(params, tokens, target, rng, extra_levels,
