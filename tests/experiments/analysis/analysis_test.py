@@ -3,7 +3,6 @@
 import json
 import re
 
-import jax
 import numpy as np
 import pytest
 
@@ -11,8 +10,7 @@ from experiments import analysis
 from experiments.analysis import extraction, outputs, subject
 from experiments.engine import estimates
 from experiments.engine import workdir as workdir_lib
-from experiments.formal import builders, compiled, config, run
-from regulargpt_jax import model as model_lib
+from experiments.formal import compiled, config, run
 from regulargpt_jax.analysis import extraction as extraction_lib
 from tasks.automata import fields, reading
 
@@ -50,11 +48,8 @@ def _compiled(workdir, **settings):
 
 @pytest.fixture(scope='module')
 def untrained(folder):
-  """On prefixes: a model of all positions is read as one of the last."""
   workdir = folder / 'untrained'
-  experiment = config.Experiment(
-    task='cycle_navigation', answers='prefixes', **_TINY
-  )
+  experiment = config.Experiment(task='cycle_navigation', **_TINY)
   run.train_and_evaluate(experiment, str(workdir))
   return workdir
 
@@ -300,44 +295,6 @@ def test_extraction_writes_symbols_as_they_are(folder):
   dot = (workdir / 'automaton.dot').read_text()
   assert '[label="é"]' in dot
   assert r'[label="\"\\"]' in dot
-
-
-def test_a_model_of_prefixes_is_read_as_one_of_whole_strings(untrained):
-  held = run.load_experiment(str(untrained))
-  task, model = builders.make_task_and_model(held.experiment)
-  params = run.load_params(str(untrained), held, model)
-  of_whole = _subject(untrained)
-  tokens = np.array([[-1, -1, 0, 2, 1], [1, 1, 2, 0, 2]])
-  first = jax.tree.map(lambda x: x[0], params)
-  of_prefixes = model.apply(first, tokens, None)
-  assert of_prefixes.shape == (2, 5, 5)
-  module = model_lib.RegularGPT(of_whole.config)
-  np.testing.assert_allclose(
-    module.apply(of_whole.params, tokens), of_prefixes[:, -1], atol=1e-5
-  )
-  answers = of_whole.task.solve(tokens)
-  np.testing.assert_array_equal(answers, task.solve(tokens)[:, -1])
-  assert of_whole.name == 'cycle_navigation'
-
-
-def test_a_compiled_model_of_prefixes_comes_back(folder, capsys):
-  workdir = _compiled(
-    folder / 'prefixes',
-    task='word_problem',
-    task_params={'group': 'Z3'},
-    answers='prefixes',
-    max_range_test_length=9,
-    range_test_batch_size=8,
-  )
-  extraction.extract(str(workdir), **_EXTRACTION)
-  results = json.loads((workdir / 'extraction.json').read_text())
-  assert results['is_equivalent_to_task']
-  assert 'automaton of the model on word_problem\n' in capsys.readouterr().out
-  # In place, at each symbol of strings padded to more levels than they have.
-  run.evaluate(str(workdir))
-  found = json.loads((workdir / 'range_evaluation.json').read_text())
-  assert len(found['accuracy']) == 9
-  assert set(found['accuracy'].values()) == {1.0}
 
 
 def test_extraction_of_an_untrained_model_fails(untrained):
