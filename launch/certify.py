@@ -11,8 +11,9 @@ from launch import flag_lib
 _WORKDIR = flags.DEFINE_string(
   'workdir',
   None,
-  'Folder of the model; the certificate goes there too. Trained models of width'
-  ' 64 take minutes, narrow ones seconds.',
+  'Folder of the model; the certificate goes there too. Compiled and narrow'
+  ' models take seconds; trained ones of width 64 take minutes, and are rarely'
+  ' proved.',
   required=True,
 )
 _TASK_MODULE = flag_lib.define_module('task')

@@ -1,7 +1,6 @@
 """Prepares text files as tokens, to train a language model on.
 
-python -m launch.prepare_text --input='openwebtext2/*.jsonl.zst' \
-  --data_dir=data/openwebtext2
+python -m launch.prepare_text --input='corpus/*.jsonl.zst' --data_dir=data/own
 
 Started again after a kill, the same command goes on from there.
 """

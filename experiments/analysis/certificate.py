@@ -163,6 +163,9 @@ def _search(subject, nodes, symbols_U, max_chunks) -> Any:
         label,
         symbols_U,
         max_chunks,
+        lambda regions, chunks: progress.say(
+          f'{regions} regions, {chunks:,} of {max_chunks:,} chunks ...'
+        ),
       )
     if isinstance(new, closure.Closed):
       return new
@@ -260,10 +263,10 @@ def _report(subject, workdir, results, found) -> None:
     ('seconds', results['seconds']),
   ]
   figure, arrays = _picture(subject, found)
-  outputs.save(subject.experiment, workdir, NAME, results, arrays, figure)
   print(tables.named_values(f'certificate on {subject.name}', rows))
   print(f'in {results["arithmetic"]}')
   print(f'proved: {statement}')
+  outputs.save(subject.experiment, workdir, NAME, results, arrays, figure)
 
 
 def _report_leak(subject, workdir, results, leak: closure.Leak) -> None:

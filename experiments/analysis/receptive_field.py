@@ -137,11 +137,14 @@ def _analyze(
     'mean': mean_T.tolist(),
   }
   rows = [
-    ('strings, of length', f'{len(share_BxT)}, {num_symbols}'),
+    (f'strings of length {num_symbols:,}', len(share_BxT)),
     ('positions with a gradient, share', results['share_of_positions_seen']),
     ('gradient on the most recent half', results['share_of_latest_half']),
     ('most recent positions with half', results['positions_for_half']),
-    ('with nine tenths', results['positions_for_nine_tenths']),
+    (
+      'most recent positions with nine tenths',
+      results['positions_for_nine_tenths'],
+    ),
   ]
   print(tables.named_values(f'receptive field of {name}', rows))
   figure = _picture(name, mean_T, low_T, high_T)

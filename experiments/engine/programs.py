@@ -70,7 +70,7 @@ def compiled(
 
 
 class Programs:
-  """Compiles `make(width)` once per width, and says so."""
+  """Compiles `make(width)` once per width, and says so where one waits."""
 
   def __init__(self, what: str, make: Callable[[int], Any], **jit_options):
     """Initializes.
@@ -108,11 +108,14 @@ class Programs:
   def __call__(self, width: int, *args: Any) -> Any:
     """Runs the program of a width."""
     if width not in self._programs:
-      with progress.timed(f'Compiling {self._what.format(width)}'):
-        if width in self._compiling:
-          self._programs[width] = self._compiling.pop(width).result()
-        else:
-          self._programs[width] = self._compiled(width, args)
+      begun = self._compiling.pop(width, None)
+      if begun and begun.done():
+        self._programs[width] = begun.result()
+      else:
+        with progress.timed(f'Compiling {self._what.format(width)}'):
+          self._programs[width] = (
+            begun.result() if begun else self._compiled(width, args)
+          )
     return self._programs[width](*args)
 
   def _compiled(self, width: int, args: Any) -> Any:

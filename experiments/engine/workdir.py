@@ -94,7 +94,7 @@ def check_elsewhere(folder: str, workdir: str) -> None:
   if os.path.realpath(folder) == os.path.realpath(workdir):
     raise ValueError(
       'Give an --output_dir: these results are not those of the experiment in'
-      f' {workdir}, whose own would be overwritten.'
+      f' {workdir}, whose own belong there.'
     )
 
 

@@ -89,8 +89,8 @@ def compile_task(
   hidden = config.widening_factor * config.embedding_dim
   num_states = len(minimization.minimal(*machine)[2])
   progress.say(
-    f'Compiled the minimal automaton, Q = {num_states}:'
-    f' D = {config.embedding_dim}, K = {config.thickness},'
-    f' H = {config.num_heads}, {hidden} hidden units,'
+    f'Compiled the minimal automaton, of {num_states} states: width'
+    f' {config.embedding_dim}, thickness {config.thickness},'
+    f' {config.num_heads} heads, {hidden} hidden units,'
     f' {compiler.num_parameters(config):,} parameters, in {workdir}.'
   )

@@ -19,6 +19,7 @@ _EXAMPLE_LENGTH = 10  # One of them, where it is not too short.
 _NUM_COUNTED = 2048
 _NAMES_WIDTH = 27  # In the list, in characters.
 _MAX_LISTED = 20  # Symbols, states, answers.
+_MAX_COLUMNS = 10  # Shares of answers.
 
 
 def page(**fields: Any) -> str:
@@ -92,13 +93,13 @@ def describe(experiment: config_lib.Experiment) -> str:
   for i in range(_NUM_EXAMPLES):
     lines.append(f'  {_string(task, tokens[i])} -> {_answer(target[i])}')
   chance = 1 / task.output_size
-  num_shown = min(task.output_size, _MAX_LISTED)
-  more = '  ...' if task.output_size > num_shown else ''
+  is_wide = task.output_size > _MAX_COLUMNS
+  columns = ['least', 'most'] if is_wide else range(task.output_size)
   lines += [
     '',
     f'Chance level, a uniform guess: {chance:.4f}',
-    'Share of each output symbol:',
-    '  length  ' + '  '.join(f'{i:>6}' for i in range(num_shown)) + more,
+    f'Share of each of {task.output_size} output symbols:',
+    '  length  ' + '  '.join(f'{column:>6}' for column in columns),
   ]
   for length in lengths:
     _, target = batches[length]
@@ -107,10 +108,10 @@ def describe(experiment: config_lib.Experiment) -> str:
     counted = np.asarray(mask * data.present(target))
     shares = (target * counted[..., None]).reshape(-1, target.shape[-1]).sum(0)
     shares = shares / (shares.sum() or 1)  # Perhaps no symbol counts.
+    if is_wide:
+      shares = [shares.min(), shares.max()]
     lines.append(
-      f'  {length:6}  '
-      + '  '.join(f'{share:6.3f}' for share in shares[:num_shown])
-      + more
+      f'  {length:6}  ' + '  '.join(f'{share:6.3f}' for share in shares)
     )
   if experiment.strings:
     held = strings.make_training_task(experiment, task)

@@ -1,6 +1,6 @@
 """What a run leaves for people: a table, CSV, JSON, and a picture."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import itertools
 import os
 from typing import Any, NamedTuple
@@ -82,7 +82,22 @@ def table(
   constant = evaluation.best_constant(tests[''], trained)
   if constant is not None:
     rows.append(('the best constant answer', constant))
-  return tables.named_values(_title(experiment), rows)
+  return tables.named_values(title(experiment), rows)
+
+
+def of_lengths(
+  experiment: config_lib.Experiment,
+  accuracies: Iterable[tuple[int, float]],
+  chance: float,
+) -> str:
+  """Returns a table of the accuracy on strings of a few lengths."""
+  num_strings = f'{experiment.range_test_batch_size:,}'
+  rows = [
+    [f'{length:,}', num_strings, f'{accuracy:.4f}']
+    for length, accuracy in accuracies
+  ]
+  table = tables.markdown(['length', 'strings', 'accuracy'], rows)
+  return f'{title(experiment)}\n{table}\nchance, a uniform guess: {chance:.4f}'
 
 
 def _means(
@@ -196,7 +211,7 @@ def load(folder: str) -> Evaluation:
   return results.load(os.path.join(folder, f'{NAME}.json'), take)
 
 
-def _title(experiment: config_lib.Experiment) -> str:
+def title(experiment: config_lib.Experiment) -> str:
   """Returns what was trained on what."""
   task = config_lib.task_title(experiment)
   params = ', '.join(f'{k} = {v}' for k, v in experiment.task_params.items())
@@ -241,11 +256,11 @@ def _picture(
       label=', '.join(filter(None, (config_lib.model_title(experiment), name))),
     )
   axes.set(
-    title=_title(experiment),
+    title=title(experiment),
     xlabel='length of the string',
     ylabel='accuracy',
-    xlim=(0.5, longest + 0.5),
     ylim=(0, 1.05),
   )
+  axes.margins(x=0.01)
   axes.legend(loc='best')
   return pictures.png(figure)

@@ -12,7 +12,6 @@ from experiments.engine import (
   files,
   locks,
   progress,
-  tables,
 )
 from experiments.engine import workdir as workdir_lib
 from experiments.formal import (
@@ -213,8 +212,7 @@ def evaluate(
     long_strings.check(experiment, task, model, lengths)
     params = load_params(workdir, held, model)
     found = long_strings.evaluate(experiment, task, model, params, lengths)
-    rows = [[f'{length:,}', f'{accuracy:.4f}'] for length, accuracy in found]
-    table = tables.markdown(['length', 'accuracy'], rows)
+    table = report.of_lengths(experiment, found, 1 / task.output_size)
     devices.from_main(lambda: print(table))
     return
   strings.load_tests(experiment, task)

@@ -126,8 +126,8 @@ _GROWTH = (
   ' the start)'
 )
 _CHOICE = (
-  'All models are of width 64 and see 5,000 steps of 32 strings, far fewer than'
-  ' in the papers. The learning rate is the one of the highest accuracy,'
+  'The preset has models of width 64 and 5,000 steps of 32 strings, far fewer'
+  ' than in the papers. The learning rate is the one of the highest accuracy,'
   ' averaged over its seeds, on fresh strings of training lengths below those'
   ' that are scored, the lowest of equals;'
   ' the model is that of the last step, and no other was looked at.'

@@ -3,6 +3,7 @@
 Letters: N chunks or strings, C chunk size, D width, k regions, V symbols.
 """
 
+from collections.abc import Callable
 import heapq
 from typing import NamedTuple
 
@@ -135,6 +136,7 @@ def close(
   label_N: np.ndarray,
   symbols_V: np.ndarray,
   max_chunks: int,
+  on_attempt: Callable[[int, int], None] = lambda regions, chunks: None,
 ) -> Closed | Leak:
   """Looks for regions and proves that they are closed.
 
@@ -145,6 +147,8 @@ def close(
     label_N: Their clusters, from 0 and each with some: only a guess.
     symbols_V: The tokens that strings are made of.
     max_chunks: Regions are refined until there are more chunks of them.
+    on_attempt: Called with the numbers of regions and of their chunks before
+      these are grown.
 
   Raises:
     ValueError: If such models are not enclosed; see `level_map.weights`.
@@ -181,6 +185,7 @@ def close(
       samples = regions_lib.sampled(config, params, samples, every, rng)
       partition = regions_lib.refined(partition, slots[-1])
     samples = regions_lib.settled(config, params, partition, samples, rng)
+    on_attempt(len(samples), len(partition.chunks))
     found = _attempt(samples, partition, w, symbols_V, config.min_levels)
     if isinstance(found, Closed):
       return found
