@@ -18,7 +18,7 @@ _ENCODING = flags.DEFINE_enum(
   'How states are written: as in the paper, or shorter for large automata.',
 )
 _FIELDS = (
-  *(name for name in config.LANGUAGE_FIELDS if name != 'strings'),
+  *(name for name in config.TASK_FIELDS if name != 'strings'),
   'chunk_size',
   'sequence_length',
   'max_range_test_length',

@@ -1,6 +1,7 @@
 """Tests a trained model on every length, from its newest checkpoint.
 
-python -m launch.evaluate --workdir=runs/parity --max_range_test_length=1000
+python -m launch.evaluate --workdir=runs/parity --max_range_test_length=1000 \
+  --output_dir=runs/parity/to_1000
 """
 
 from absl import flags

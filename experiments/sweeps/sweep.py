@@ -184,9 +184,11 @@ def sweep(
     report_flags = [f'--workdir={workdir}']
   devices.check_alike(
     repr(
-      (name, repr(preset), files.absolute(workdir), files.absolute(results_dir))
+      (
+        *(name, preset, files.absolute(workdir), files.absolute(results_dir)),
+        *(part, time_budget_s),
+      )
     )
-    + repr((part, time_budget_s))
   )
   cells = part_of(grid.cells(preset), part)
   if not cells:

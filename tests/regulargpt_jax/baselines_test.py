@@ -379,17 +379,23 @@ def test_dropout_acts_only_with_a_key():
 
 
 @pytest.mark.parametrize(
-  'params',
+  ('params', 'message'),
   [
-    {'embedding_dim': 10, 'num_heads': 4},
-    {'positional_encodings': 'LEARNED'},
-    {'positional_encodings': 'RELATIVE', 'randomized_positions': 50},
-    {'randomized_positions': 0},
-    {'embedding_dim': 7, 'num_heads': 7, 'positional_encodings': 'SIN_COS'},
-    {'embedding_dim': 6, 'num_heads': 2, 'positional_encodings': 'ROTARY'},
-    {'attention_window': 0},
+    ({'embedding_dim': 10, 'num_heads': 4}, 'a multiple of num_heads'),
+    ({'positional_encodings': 'LEARNED'}, 'LEARNED'),
+    (
+      {'positional_encodings': 'RELATIVE', 'randomized_positions': 50},
+      'randomized_positions are not for RELATIVE',
+    ),
+    ({'randomized_positions': 0}, 'randomized_positions must be at least 1'),
+    ({'embedding_dim': 7, 'num_heads': 7}, 'SIN_COS'),
+    (
+      {'embedding_dim': 6, 'num_heads': 2, 'positional_encodings': 'ROTARY'},
+      'ROTARY',
+    ),
+    ({'attention_window': 0}, 'attention_window must be at least 1'),
   ],
 )
-def test_bad_hyperparameters_are_refused(params):
-  with pytest.raises(ValueError):
+def test_bad_hyperparameters_are_refused(params, message):
+  with pytest.raises(ValueError, match=message):
     transformer.make_transformer_encoder(small.O, **params)

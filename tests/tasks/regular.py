@@ -1,4 +1,4 @@
-"""The four regular tasks, with solvers written another way."""
+"""Regular tasks, with solvers written another way."""
 
 import functools
 import itertools

@@ -1,4 +1,4 @@
-"""The four regular tasks against solvers written another way."""
+"""Regular tasks against solvers written another way."""
 
 import itertools
 

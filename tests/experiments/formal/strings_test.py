@@ -205,9 +205,8 @@ def test_killed_and_resumed_is_undisturbed(experiment, tmp_path, monkeypatch):
     np.testing.assert_array_equal(a, b)
 
 
-def _always_says(experiment, task, answer):
+def _always_says(task, answer):
   """A model of one parameter, whose answer is always the same."""
-  del experiment
 
   def apply(params, tokens, target, *unused, **unused_too):
     del target
@@ -219,7 +218,7 @@ def _always_says(experiment, task, answer):
 
 def test_every_string_of_a_file_is_tested_once(experiment):
   task = builders.make_task(experiment)
-  model = _always_says(experiment, task, 1)
+  model = _always_says(task, 1)
   model = dataclasses.replace(model, sub_batch_size=3)
   tests = evaluation.evaluate(experiment, task, model, np.zeros(1))
   short, long = experiment.test_strings

@@ -28,9 +28,12 @@ def test_random_automata_are_proved(seed, encoding):
   assert _verdict(automaton, params, config).difference is None
 
 
-@pytest.mark.parametrize('seed', range(6))
-def test_a_changed_model_is_proved_only_if_it_is_right(seed):
-  """What is proved agrees with the model itself on all short strings."""
+def test_a_changed_model_is_proved_only_if_it_is_right():
+  assert 0 < sum(map(_is_decided_as_the_model_does, range(6))) < 6
+
+
+def _is_decided_as_the_model_does(seed):
+  """Returns whether anything is proved, which all short strings agree with."""
   rng = np.random.default_rng(seed)
   automaton = tables.random_automaton(rng, 2, num_symbols=2)
   config, params = construction.compile_automaton(*automaton)
@@ -44,14 +47,15 @@ def test_a_changed_model_is_proved_only_if_it_is_right(seed):
   apply = jax.jit(model.RegularGPT(config).apply)
   answers = apply(params, tokens).argmax(-1)
   if isinstance(verdict, closure.Leak):
-    return  # States that grow without end, say.
+    return False  # States that grow without end, say.
   if verdict.difference is None:
     np.testing.assert_array_equal(answers, right)
-    return
+    return True
   string = np.array([verdict.difference])
   expected = classes[tables.states(transitions, start, string)[0, -1]]
   answer = int(apply(params, string).argmax(-1)[0])
   assert answer != expected
+  return True
 
 
 @pytest.mark.parametrize(
