@@ -389,10 +389,7 @@ def test_dropout_acts_only_with_a_key():
     ),
     ({'randomized_positions': 0}, 'randomized_positions must be at least 1'),
     ({'embedding_dim': 7, 'num_heads': 7}, 'SIN_COS'),
-    (
-      {'embedding_dim': 6, 'num_heads': 2, 'positional_encodings': 'ROTARY'},
-      'ROTARY',
-    ),
+    ({'num_hiddens_per_head': 3, 'positional_encodings': 'ROTARY'}, 'ROTARY'),
     ({'attention_window': 0}, 'attention_window must be at least 1'),
   ],
 )

@@ -167,7 +167,7 @@ def test_what_is_said_counts_states_of_the_minimal_automaton(tmp_path, capsys):
   }
   experiment = config.Experiment(automaton=automaton)
   compiled.compile_task(experiment, str(tmp_path / 'run'), 'one_hot')
-  assert 'automaton, Q = 2:' in capsys.readouterr().err
+  assert 'automaton, of 2 states:' in capsys.readouterr().err
 
 
 def test_training_needs_a_step(tmp_path):
