@@ -82,7 +82,7 @@ def table(
   constant = evaluation.best_constant(tests[''], trained)
   if constant is not None:
     rows.append(('the best constant answer', constant))
-  return tables.named_values(title(experiment), rows)
+  return tables.named_values(_title(experiment), rows)
 
 
 def of_lengths(
@@ -97,7 +97,7 @@ def of_lengths(
     for length, accuracy in accuracies
   ]
   table = tables.markdown(['length', 'strings', 'accuracy'], rows)
-  return f'{title(experiment)}\n{table}\nchance, a uniform guess: {chance:.4f}'
+  return f'{_title(experiment)}\n{table}\nchance, a uniform guess: {chance:.4f}'
 
 
 def _means(
@@ -211,7 +211,7 @@ def load(folder: str) -> Evaluation:
   return results.load(os.path.join(folder, f'{NAME}.json'), take)
 
 
-def title(experiment: config_lib.Experiment) -> str:
+def _title(experiment: config_lib.Experiment) -> str:
   """Returns what was trained on what."""
   task = config_lib.task_title(experiment)
   params = ', '.join(f'{k} = {v}' for k, v in experiment.task_params.items())
@@ -256,7 +256,7 @@ def _picture(
       label=', '.join(filter(None, (config_lib.model_title(experiment), name))),
     )
   axes.set(
-    title=title(experiment),
+    title=_title(experiment),
     xlabel='length of the string',
     ylabel='accuracy',
     ylim=(0, 1.05),

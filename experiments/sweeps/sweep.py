@@ -182,14 +182,8 @@ def sweep(
   report_flags = [f'--results={results_dir}', f'--output_dir={workdir}']
   if results_dir == os.path.join(workdir, results_lib.FOLDER):
     report_flags = [f'--workdir={workdir}']
-  devices.check_alike(
-    repr(
-      (
-        *(name, preset, files.absolute(workdir), files.absolute(results_dir)),
-        *(part, time_budget_s),
-      )
-    )
-  )
+  places = files.absolute(workdir), files.absolute(results_dir)
+  devices.check_alike(repr((name, preset, *places, part, time_budget_s)))
   cells = part_of(grid.cells(preset), part)
   if not cells:
     progress.say(f'Part {part} has no cell.')
