@@ -5,7 +5,7 @@ python -m launch.analyze --workdir=runs/default --analysis=clusters
 
 from absl import flags
 
-from experiments import analysis
+from experiments.analysis import analyses
 from launch import flag_lib
 
 _WORKDIR = flags.DEFINE_string(
@@ -17,7 +17,7 @@ _WORKDIR = flags.DEFINE_string(
 _ANALYSIS = flags.DEFINE_enum(
   'analysis',
   None,
-  analysis.NAMES,
+  analyses.NAMES,
   'clusters: do the outputs of all levels cluster by transition (Figure 4)?'
   ' receptive_field: how far back does the answer look (Figure 5)? attention:'
   ' which positions feed which, on one string?',
@@ -35,13 +35,16 @@ _NUM_STRINGS = flags.DEFINE_integer(
 )
 _LENGTH = flags.DEFINE_integer('length', 500, 'Length of those strings.')
 _MAX_CLUSTERS = flags.DEFINE_integer(
-  'max_clusters', 64, 'Most clusters to look for.'
+  'max_clusters',
+  None,
+  f'Most clusters to look for, {analyses.MAX_CLUSTERS} unless given; not for'
+  ' receptive_field, which looks for none.',
 )
 
 
 def main() -> None:
   """Analyzes."""
-  analysis.analyze(
+  analyses.analyze(
     _WORKDIR.value,
     _ANALYSIS.value,
     _STRING.value,

@@ -188,8 +188,7 @@ def experiment_values(
       values[field.name] = _automaton(flag)
   if held := values.get('strings'):
     given = {k: v for k, v in values.items() if flags.FLAGS[k].present}
-    is_alone = not (values.get('regex') or values.get('automaton'))
-    config.check_range(is_alone, given)
+    config.check_range(config.has_strings_alone(values), given)
     # Strings say themselves how long they are.
     if 'sequence_length' in {*values} - {*given}:
       values['sequence_length'] = held['lengths'][-1][0]

@@ -5,6 +5,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from regulargpt_jax import sizes
+
 POSITION_BIASES = ('alibi', 'kerple_log', 't5', 'none')
 
 _CHOICES = {
@@ -75,7 +77,7 @@ class TransformerConfig:
       'num_heads',
       'widening_factor',
     ):
-      self._check_at_least(name, 1)
+      sizes.check(name, getattr(self, name))
     for name, allowed in _CHOICES.items():
       if getattr(self, name, allowed[0]) not in allowed:
         raise ValueError(
@@ -95,12 +97,6 @@ class TransformerConfig:
       raise ValueError(
         'A tied embedding needs output_size equal to vocab_size, got'
         f' {self.output_size} and {self.vocab_size}.'
-      )
-
-  def _check_at_least(self, name, minimum):
-    if getattr(self, name) < minimum:
-      raise ValueError(
-        f'{name} must be at least {minimum}, got {getattr(self, name)}.'
       )
 
 
@@ -143,15 +139,10 @@ class RegularGPTConfig(TransformerConfig):
 
   def __post_init__(self):
     super().__post_init__()
-    self._check_at_least('chunk_size', 2)
-    self._check_at_least('thickness', 1)
-    self._check_at_least('min_levels', 1)
-    for name in ('min_levels', 'max_levels'):
-      if getattr(self, name) > MAX_LEVELS:
-        raise ValueError(
-          f'{name} must be at most {MAX_LEVELS}, got {getattr(self, name)}.'
-        )
-    self._check_at_least('max_levels', self.min_levels)
+    sizes.check('chunk_size', self.chunk_size, 2)
+    sizes.check('thickness', self.thickness)
+    sizes.check('min_levels', self.min_levels, 1, MAX_LEVELS)
+    sizes.check('max_levels', self.max_levels, self.min_levels, MAX_LEVELS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,7 +165,7 @@ class GPTConfig(TransformerConfig):
 
   def __post_init__(self):
     super().__post_init__()
-    self._check_at_least('num_layers', 1)
+    sizes.check('num_layers', self.num_layers, 1, sizes.MAX_LAYERS)
 
 
 # What the authors ran: `benchmark` for Tables 1 and 2 (their public fork of the

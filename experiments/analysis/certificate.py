@@ -22,7 +22,6 @@ from regulargpt_jax.analysis import (
   regions,
   snapping,
 )
-from tasks import task as task_lib
 
 NAME = 'certificate'
 # Strings from which clusters are found: so many of each length up to so many.
@@ -76,9 +75,7 @@ def certify(workdir: str, max_chunks: int, task_module: str = '') -> None:
   results: dict[str, Any] = {
     'proved': isinstance(found, closure.Closed),
     'arithmetic': _EXACT if compiled else _ROUNDED,
-    'symbols_left_out': [
-      symbol for v, symbol in enumerate(subject.symbols) if v not in symbols_U
-    ],
+    'symbols_left_out': subject_lib.left_out(subject, symbols_U),
   }
   if isinstance(found, closure.Leak):
     if not compiled:
@@ -129,8 +126,8 @@ def is_proved_right(subject: subject_lib.Subject, max_chunks: int) -> bool:
 def _trained(subject, max_chunks) -> tuple[clusters.Nodes, np.ndarray, Any]:
   """Returns states of strings, the symbols of these, and what is proved."""
   nodes = _nodes(subject)
-  symbols_U = np.setdiff1d(nodes.tokens, [task_lib.NO_SYMBOL])
-  return nodes, symbols_U, _search(subject, nodes, symbols_U, max_chunks)
+  found = _search(subject, nodes, nodes.symbols, max_chunks)
+  return nodes, nodes.symbols, found
 
 
 def _nodes(subject) -> clusters.Nodes:

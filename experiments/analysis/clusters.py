@@ -19,6 +19,7 @@ from experiments.analysis import outputs
 from experiments.analysis import subject as subject_lib
 from experiments.engine import options, parameters, pictures, progress, tables
 from regulargpt_jax.analysis import clusters, tree
+from tasks import task as task_lib
 
 # Outputs that the clusters are found from, and that are drawn.
 _SAMPLE_SIZE = 2000
@@ -60,6 +61,11 @@ class Nodes(NamedTuple):
   maps: np.ndarray | None
   map_of_cluster: np.ndarray | None
   rand_index: float | None
+
+  @property
+  def symbols(self) -> np.ndarray:
+    """Those that occur in the strings, [U]: others were never trained."""
+    return np.setdiff1d(self.tokens, [task_lib.NO_SYMBOL])
 
 
 class Search(NamedTuple):

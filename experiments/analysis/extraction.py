@@ -71,8 +71,7 @@ def extract(
     search,
     range(1, length + 1),
   )
-  # Symbols that the task never samples were never trained.
-  symbols_U = np.setdiff1d(nodes.tokens, [task_lib.NO_SYMBOL])
+  symbols_U = nodes.symbols
   composition = extraction.compose(
     subject.config, subject.params, nodes.clusters, symbols_U, max_clusters
   )
@@ -85,11 +84,7 @@ def extract(
       f' that their parts compose to; {_MIN_COMPOSED:.0%} are needed. The model'
       ' may not be trained enough, or need more --max_clusters.'
     )
-  left_out = [
-    symbol
-    for v, symbol in enumerate(subject.symbols)
-    if v not in symbols_U  # Nor in the automaton.
-  ]
+  left_out = subject_lib.left_out(subject, symbols_U)
   machine = extraction.machine(composition)
   extracted = _smallest(machine)
   agreement = _agreement(

@@ -151,6 +151,11 @@ def sample(
     yield tokens
 
 
+def left_out(subject: Subject, symbols_U: np.ndarray) -> list[str]:
+  """Returns the symbols that are not among tokens, as people write them."""
+  return [s for v, s in enumerate(subject.symbols) if v not in symbols_U]
+
+
 def parse(subject: Subject, string: str) -> np.ndarray:
   """Returns the tokens of a string as people write it, [T].
 

@@ -186,7 +186,7 @@ class Experiment(experiment_lib.BaseExperiment):
   @property
   def has_strings_alone(self) -> bool:
     """Whether the strings of a file are all that is known of the language."""
-    return bool(self.strings) and not (self.regex or self.automaton)
+    return has_strings_alone(vars(self))
 
   @property
   def longest_tested(self) -> int:
@@ -231,18 +231,24 @@ TASK_FIELDS = (*LANGUAGE_FIELDS, 'answers')
 RANGE_FIELDS = ('max_range_test_length', 'min_range_test_length')
 
 
-def check_range(has_strings_alone: bool, fields: Mapping[str, Any]) -> None:
+def has_strings_alone(fields: Mapping[str, Any]) -> bool:
+  """Returns whether fields of an experiment bring strings and no language."""
+  others = (fields.get(name) for name in SOURCES if name != 'strings')
+  return bool(fields.get('strings')) and not any(others)
+
+
+def check_range(is_alone: bool, fields: Mapping[str, Any]) -> None:
   """Checks that a range of test lengths is asked for where there is one.
 
   Args:
-    has_strings_alone: As of an experiment.
+    is_alone: Whether the experiment has strings alone.
     fields: What was asked for; None where it was not.
 
   Raises:
     ValueError: If the strings of files are all that is tested.
   """
   for name in RANGE_FIELDS:
-    if has_strings_alone and fields.get(name) is not None:
+    if is_alone and fields.get(name) is not None:
       raise ValueError(
         f'--{name} is not for --strings without --regex or --automaton: all'
         ' strings of the files are tested.'

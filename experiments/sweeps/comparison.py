@@ -308,10 +308,7 @@ def _meant(fields: Mapping[str, Any], name: str) -> Any:
     'task': ('task_module', *config_lib.SOURCES),
     'architecture': ('model_module',),
   }
-  is_alone = fields.get('strings') and not (
-    fields.get('regex') or fields.get('automaton')
-  )
-  if is_alone and name in config_lib.RANGE_FIELDS:
+  if name in config_lib.RANGE_FIELDS and config_lib.has_strings_alone(fields):
     return ''
   is_replaced = any(fields.get(other) for other in others.get(name, ()))
   is_default = value == getattr(config_lib.Experiment, name, None)

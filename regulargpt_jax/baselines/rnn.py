@@ -7,6 +7,7 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 
+from regulargpt_jax import sizes
 from regulargpt_jax.baselines import layers, strings, tape_rnn
 
 
@@ -40,8 +41,8 @@ def make_rnn(
   """
   for name, value in {'input_window': input_window, **rnn_kwargs}.items():
     for size in value if isinstance(value, (list, tuple)) else [value]:
-      if isinstance(size, int) and not isinstance(size, bool) and size < 1:
-        raise ValueError(f'{name} must be at least 1, got {value}.')
+      if isinstance(size, int) and not isinstance(size, bool):
+        sizes.check(name, size)
 
   def rnn_model(
     x_BxTxV: jax.Array, input_length: jax.Array | None = None

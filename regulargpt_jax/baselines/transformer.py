@@ -17,16 +17,13 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 
+from regulargpt_jax import sizes
 from regulargpt_jax.baselines import layers, strings
 from regulargpt_jax.baselines import positional_encodings as encodings_lib
 
 _Encodings = encodings_lib.PositionalEncodings
 # Which random positions cannot be of.
 _REGULARLY_SPACED = (_Encodings.NONE, _Encodings.RELATIVE, _Encodings.COPE)
-# Of windows, wavelengths and positions, which are counted in 32 bits.
-_MAX_TIME = 2**24
-# More would compile for hours.
-_MAX_LAYERS = 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,17 +72,9 @@ class TransformerConfig:
       'randomized_positions',
     ):
       value = getattr(self, name)
-      if value is not None and value < 1:
-        raise ValueError(f'{name} must be at least 1, got {value}.')
-    for name in ('attention_window', 'max_time', 'randomized_positions'):
-      if (getattr(self, name) or 0) > _MAX_TIME:
-        raise ValueError(
-          f'{name} must be at most {_MAX_TIME:,}, got {getattr(self, name)}.'
-        )
-    if self.num_layers > _MAX_LAYERS:
-      raise ValueError(
-        f'num_layers must be at most {_MAX_LAYERS}, got {self.num_layers}.'
-      )
+      if value is not None:
+        sizes.check(name, value)
+    sizes.check('num_layers', self.num_layers, 1, sizes.MAX_LAYERS)
     if self.randomized_positions and encodings in _REGULARLY_SPACED:
       raise ValueError(
         f'randomized_positions are not for {encodings} encodings, which see no'

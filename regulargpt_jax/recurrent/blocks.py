@@ -10,14 +10,10 @@ from flax import linen as nn
 import jax
 import jax.numpy as jnp
 
-from regulargpt_jax import rows
+from regulargpt_jax import rows, sizes
 
 # Of fields that are words.
 _CHOICES = {'eigenvalues': ('[0,1]', '[-1,1]'), 'loops': ('log', 'length')}
-# Beyond it shapes would not be counted in 32 bits.
-_MAX_SIZE = 2**24
-# More would compile for hours.
-_MAX_LAYERS = 256
 # Symbols that a short convolution sees, as in all the papers that have one.
 _CONVOLUTION_SIZE = 4
 
@@ -88,13 +84,9 @@ def _check(fields: Mapping[str, Any]) -> None:
     ValueError: If one is impossible.
   """
   for name, value in fields.items():
-    is_size = isinstance(value, int) and not isinstance(value, bool)
-    if is_size and not 1 <= value <= _MAX_SIZE:
-      raise ValueError(f'{name} must be 1 to {_MAX_SIZE:,}, got {value}.')
-  if fields.get('num_layers', 1) > _MAX_LAYERS:
-    raise ValueError(
-      f'num_layers must be at most {_MAX_LAYERS}, got {fields["num_layers"]}.'
-    )
+    if isinstance(value, int) and not isinstance(value, bool):
+      sizes.check(name, value)
+  sizes.check('num_layers', fields.get('num_layers', 1), 1, sizes.MAX_LAYERS)
   width, num_heads = fields['width'], fields.get('num_heads', 1)
   if width % num_heads:
     raise ValueError(f'num_heads must divide width ({width}), got {num_heads}.')

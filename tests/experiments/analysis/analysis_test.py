@@ -6,15 +6,15 @@ import re
 import numpy as np
 import pytest
 
-from experiments import analysis
-from experiments.analysis import extraction, outputs, subject
+from experiments.analysis import analyses, extraction, outputs, subject
 from experiments.engine import estimates
 from experiments.engine import workdir as workdir_lib
 from experiments.formal import compiled, config, run
 from regulargpt_jax.analysis import extraction as extraction_lib
 from tasks.automata import fields, reading
 
-_SIZES = {'num_strings': 8, 'length': 21, 'max_clusters': 40}
+_STRINGS = {'num_strings': 8, 'length': 21}
+_SIZES = {**_STRINGS, 'max_clusters': 40}
 _TINY = {
   'embedding_dim': 8,
   'num_heads': 2,
@@ -69,7 +69,7 @@ def _results(workdir, name):
 )
 def test_clusters_of_a_compiled_model_are_the_true_maps(name, request, capsys):
   workdir = request.getfixturevalue(name)
-  analysis.analyze(str(workdir), 'clusters', None, **_SIZES)
+  analyses.analyze(str(workdir), 'clusters', None, **_SIZES)
   results, arrays = _results(workdir, 'clusters')
   machine = _subject(workdir).machine
   occurring = {tuple(row) for row in arrays['maps'].tolist()}
@@ -108,11 +108,11 @@ def not_minimal(folder):
 
 def test_a_model_is_compared_with_the_smallest_automaton(not_minimal):
   assert len(_subject(not_minimal).machine.outputs) == 2
-  analysis.analyze(str(not_minimal), 'clusters', None, **_SIZES)
+  analyses.analyze(str(not_minimal), 'clusters', None, **_SIZES)
   results, _ = _results(not_minimal, 'clusters')
   assert results['num_true_transitions'] == results['num_clusters'] == 2
   assert results['adjusted_rand_index'] == 1.0
-  analysis.analyze(str(not_minimal), 'attention', '0110100', **_SIZES)
+  analyses.analyze(str(not_minimal), 'attention', '0110100', **_SIZES)
   results, _ = _results(not_minimal, 'attention')
   assert 'every node is its true transition' in results['verdict']
 
@@ -130,7 +130,7 @@ def _reachable_maps(transitions):
 
 
 def test_the_receptive_field_of_a_compiled_model_covers_all(cycle):
-  analysis.analyze(str(cycle), 'receptive_field', None, **_SIZES)
+  analyses.analyze(str(cycle), 'receptive_field', None, **_STRINGS)
   results, arrays = _results(cycle, 'receptive_field')
   assert results['share_of_positions_seen'] == 1.0
   share_BxT = arrays['cumulative']
@@ -144,7 +144,7 @@ def test_the_receptive_field_of_a_compiled_model_covers_all(cycle):
 
 
 def test_attention_of_a_compiled_model(cycle):
-  analysis.analyze(str(cycle), 'attention', '++0-+', **_SIZES)
+  analyses.analyze(str(cycle), 'attention', '++0-+', **_SIZES)
   results, arrays = _results(cycle, 'attention')
   assert results['answer'] == results['right_answer'] == 2
   assert results['first_wrong'] is None
@@ -168,14 +168,14 @@ def test_a_picture_that_fails_leaves_nothing(cycle, tmp_path, monkeypatch):
 def test_attention_draws_dollars(folder):
   automaton = json.loads(json.dumps(_NOT_MINIMAL).replace('"1"', '"$_$"'))
   workdir = _compiled(folder / 'dollars', automaton=automaton)
-  analysis.analyze(str(workdir), 'attention', '0 $_$ 0 $_$ 0', **_SIZES)
+  analyses.analyze(str(workdir), 'attention', '0 $_$ 0 $_$ 0', **_SIZES)
   _results(workdir, 'attention')
 
 
 def test_pictures_of_long_strings_can_be_read(cycle, monkeypatch):
   figures = []
   monkeypatch.setattr(outputs, 'save', lambda *args: figures.append(args[-1]))
-  analysis.analyze(str(cycle), 'attention', '+-' * 64, **_SIZES)
+  analyses.analyze(str(cycle), 'attention', '+-' * 64, **_SIZES)
   (figure,) = figures
   assert figure.get_figwidth() < 18
   panels = [ax for ax in figure.axes if ax.get_label() != '<colorbar>']
@@ -196,7 +196,7 @@ def test_pictures_of_long_strings_can_be_read(cycle, monkeypatch):
 def test_levels_differ_without_colour(cycle, monkeypatch):
   figures = []
   monkeypatch.setattr(outputs, 'save', lambda *args: figures.append(args[-1]))
-  analysis.analyze(str(cycle), 'clusters', None, **_SIZES)
+  analyses.analyze(str(cycle), 'clusters', None, **_SIZES)
   marks = figures[0].axes[0].collections
   shapes = {mark.get_paths()[0].vertices.tobytes() for mark in marks}
   assert len(shapes) == len(marks) == 5
@@ -205,7 +205,7 @@ def test_levels_differ_without_colour(cycle, monkeypatch):
 def test_attention_knows_maps_that_only_its_own_length_has(folder):
   """Strings of even length have no node of an odd number of symbols."""
   workdir = _compiled(folder / 'aa', task='aa')
-  analysis.analyze(str(workdir), 'attention', 'aaa', **{**_SIZES, 'length': 16})
+  analyses.analyze(str(workdir), 'attention', 'aaa', **{**_SIZES, 'length': 16})
   results, _ = _results(workdir, 'attention')
   assert 'every node is its true transition' in results['verdict']
 
@@ -215,7 +215,7 @@ def test_attention_of_an_untrained_model_says_where_it_goes_wrong(untrained):
   strings = [s * 7 for s in ('+', '-', '0')]
   verdicts = []
   for string in strings:
-    analysis.analyze(str(untrained), 'attention', string, **_SIZES)
+    analyses.analyze(str(untrained), 'attention', string, **_SIZES)
     results, _ = _results(untrained, 'attention')
     is_right = results['answer'] == results['right_answer']
     assert results['verdict'].startswith('Right' if is_right else 'Wrong')
@@ -259,7 +259,7 @@ def test_extraction_gives_a_compiled_task_back(name, request, capsys):
 
 
 def test_one_true_transition_has_no_rand_index(zeros, capsys):
-  analysis.analyze(str(zeros), 'clusters', None, **_SIZES)
+  analyses.analyze(str(zeros), 'clusters', None, **_SIZES)
   results, _ = _results(zeros, 'clusters')
   assert results['num_true_transitions'] == 1
   assert results['explained_variance'] == [0.0, 0.0]
@@ -313,17 +313,23 @@ def test_extraction_of_an_untrained_model_fails(untrained):
     ('clusters', None, {'length': 4}, 'too short'),
     ('clusters', None, {'num_strings': 0}, 'num_strings'),
     ('clusters', None, {'max_clusters': 1}, 'max_clusters'),
-    ('receptive_field', None, {'length': 1}, 'at least 2'),
+    ('receptive_field', None, {}, 'max_clusters is not for'),
+    (
+      'receptive_field',
+      None,
+      {'length': 1, 'max_clusters': None},
+      'at least 2',
+    ),
   ],
 )
 def test_bad_arguments_are_explained(cycle, name, string, sizes, message):
   with pytest.raises(ValueError, match=message):
-    analysis.analyze(str(cycle), name, string, **{**_SIZES, **sizes})
+    analyses.analyze(str(cycle), name, string, **{**_SIZES, **sizes})
 
 
 def test_attention_needs_one_block_a_level(regex):
   with pytest.raises(ValueError, match='thickness 1'):
-    analysis.analyze(str(regex), 'attention', '0110', **_SIZES)
+    analyses.analyze(str(regex), 'attention', '0110', **_SIZES)
 
 
 @pytest.mark.parametrize(
@@ -342,7 +348,7 @@ def test_other_models_are_refused(fields, message, tmp_path):
   experiment = config.Experiment(**_TINY, **fields)
   workdir_lib.claim(experiment, str(tmp_path))
   with pytest.raises(ValueError, match=message):
-    analysis.analyze(str(tmp_path), 'clusters', None, **_SIZES)
+    analyses.analyze(str(tmp_path), 'clusters', None, **_SIZES)
 
 
 @pytest.mark.slow
@@ -350,7 +356,7 @@ def test_a_trained_model_is_read_exactly(folder):
   """PARITY is two clusters (Figure 4), and comes back as its automaton."""
   workdir = folder / 'trained'
   run.train_and_evaluate(config.Experiment(), str(workdir))
-  analysis.analyze(
+  analyses.analyze(
     str(workdir), 'clusters', None, num_strings=128, length=500, max_clusters=64
   )
   results, _ = _results(workdir, 'clusters')
@@ -365,13 +371,13 @@ def test_a_trained_model_is_read_exactly(folder):
 def test_more_strings_than_fit_are_refused(cycle, sizes, monkeypatch):
   """Before one is sampled."""
   monkeypatch.setattr(estimates, 'host_memory', lambda: 2**30)
-  sizes = _SIZES | sizes
+  sizes = _STRINGS | sizes
   for name, string in (
     ('clusters', None),
     ('receptive_field', None),
     ('attention', '-0+'),
   ):
     with pytest.raises(ValueError, match='strings of up to'):
-      analysis.analyze(str(cycle), name, string, **sizes)
+      analyses.analyze(str(cycle), name, string, **sizes)
   with pytest.raises(ValueError, match='strings of up to'):
     extraction.extract(str(cycle), **_EXTRACTION | {'num_strings': 2**30})

@@ -11,8 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments import analysis
-from experiments.analysis import extraction
+from experiments.analysis import analyses, extraction
 from experiments.engine import workdir as workdir_lib
 from experiments.formal import blame, config, data, run, task_checks
 from tests.experiments.formal import own_tasks
@@ -258,7 +257,7 @@ def test_a_workdir_runs_no_module_that_is_not_named_again(
     run.load,
     run.evaluate,
     functools.partial(
-      analysis.analyze,
+      analyses.analyze,
       name='clusters',
       string=None,
       num_strings=4,
