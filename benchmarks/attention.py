@@ -72,7 +72,9 @@ def _measure(length):
     for name, make in (('forward', _forward), ('both', _both)):
       for level in range(depth_lib.depth(length, _CHUNK_SIZE.value)):
         function = make(attend, _CHUNK_SIZE.value**level)
-        programs[kind, name, level], _ = timing.compiled(function, *inputs)
+        programs[kind, name, level], _ = timing.compiled(
+          f'{kind}, {name}, level {level}', function, *inputs
+        )
   calls = [functools.partial(p, *inputs) for p in programs.values()]
   measured = {}
   seconds = timing.interleaved(calls)

@@ -48,7 +48,9 @@ def _experiment(architecture):
 
 def _step(experiment, width):
   step_fn, arguments = timing.training_step(experiment, width)
-  step, _ = timing.compiled(step_fn, *arguments)
+  step, _ = timing.compiled(
+    f'a training step of {experiment.architecture}', step_fn, *arguments
+  )
   return functools.partial(step, *arguments)
 
 
@@ -84,6 +86,7 @@ def _test(in_parts):
   host_data = data.of_one_run(source, next(iter(stream))[1])
   mesh = devices.make_mesh(1, 16)
   test, _ = timing.compiled(
+    'a test in parts' if in_parts else 'a test',
     jax.jit(
       range_evaluation.make_test(task, source, model, mesh, width),
       compiler_options=programs.quick_options(),

@@ -72,7 +72,9 @@ def main():
   }
   programs, compile_s = {}, {}
   for name, function in functions.items():
-    program, compile_s[name] = timing.compiled(function, jnp.asarray(tokens))
+    program, compile_s[name] = timing.compiled(
+      name, function, jnp.asarray(tokens)
+    )
     programs[name] = program
   # On strings that differ in one symbol the answers must differ.
   flipped = tokens.copy()

@@ -45,7 +45,9 @@ def _gradient(path, length, tables=None):
     answer = logits if path == 'reduce' else logits[:, -1]
     return jax.nn.log_softmax(answer)[:, 0].mean()
 
-  program, _ = timing.compiled(jax.grad(loss), params, tokens)
+  program, _ = timing.compiled(
+    f'{path}, T = {length}', jax.grad(loss), params, tokens
+  )
   return program, functools.partial(program, params, tokens)
 
 

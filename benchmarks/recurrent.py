@@ -58,7 +58,7 @@ def _step(name, batch_size, length):
 
     return jax.grad(loss)(params)
 
-  program, _ = timing.compiled(gradient, params)
+  program, _ = timing.compiled(f'{name}, T = {length}', gradient, params)
   memory = program.memory_analysis().temp_size_in_bytes
   return functools.partial(program, params), memory
 

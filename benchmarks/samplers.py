@@ -17,7 +17,9 @@ from experiments.formal import config, registries
 
 _LENGTHS = flags.DEFINE_list('lengths', ['40', '500'], 'Lengths of strings.')
 _BATCH_SIZE = flags.DEFINE_integer('batch_size', 128, 'Strings per batch.')
-_TASKS = flags.DEFINE_list('tasks', None, 'Tasks to time; by default all.')
+_TASKS = flags.DEFINE_list(
+  'tasks', None, 'Tasks to time; by default all with a plain sampler here.'
+)
 # Batches drawn by one call of the compiled program, as in a training loop.
 _BATCHES_PER_CALL = 20
 
@@ -350,7 +352,7 @@ def _step_seconds():
   """Returns the seconds of RegularGPT's training step at D = 256, T = 40."""
   experiment = config.Experiment(embedding_dim=256)
   step_fn, arguments = timing.training_step(experiment, 40)
-  step, _ = timing.compiled(step_fn, *arguments)
+  step, _ = timing.compiled('a training step', step_fn, *arguments)
   (seconds,) = timing.interleaved([functools.partial(step, *arguments)])
   return seconds
 
@@ -360,7 +362,7 @@ def main():
   step_s = _step_seconds()
   for length in map(int, _LENGTHS.value):
     rows = []
-    for name in _TASKS.value or registries.TASK_BUILDERS:
+    for name in _TASKS.value or _PYTHON:
       task = registries.TASK_BUILDERS[name]()
 
       def sample_in_python(python=_PYTHON[name], length=length):

@@ -45,7 +45,7 @@ class _Reading:
     )
     self._params = params
     _, self._cache = prefill(params, tokens_BxT)
-    self._read, _ = timing.compiled(read, params, self._cache)
+    self._read, _ = timing.compiled('reading on', read, params, self._cache)
 
   def __call__(self):
     self._cache, symbols = self._read(self._params, self._cache)
@@ -59,7 +59,10 @@ def _programs(model, length):
   )
   params = jax.jit(model.init)(jax.random.key(0), jnp.zeros((1, 1), jnp.int32))
   anew, _ = timing.compiled(
-    functools.partial(model.apply, method='last_logits'), params, tokens
+    'reading anew',
+    functools.partial(model.apply, method='last_logits'),
+    params,
+    tokens,
   )
   return [
     _Reading(model, params, tokens),

@@ -46,7 +46,8 @@ def training_step(
 ) -> tuple[Callable[..., Any], tuple]:
   """Returns a training step of one run, to be compiled, and its arguments.
 
-  It is compiled as the experiment compiles it.
+  It has the experiment's options of compiling, and a constant learning rate;
+  extra levels and losses of nodes are left out.
 
   Args:
     experiment: Whose longest strings are trained on.
@@ -64,13 +65,18 @@ def training_step(
   return jax.jit(step, compiler_options=programs.quick_options()), arguments
 
 
-def compiled(function: Callable[..., Any], *args) -> tuple[Any, float]:
+def compiled(
+  what: str, function: Callable[..., Any], *args
+) -> tuple[Any, float]:
   """Returns a compiled function and the seconds that compiling took.
 
-  One that is jitted already keeps its options.
+  Args:
+    what: The function, as people are told of it.
+    function: One that is jitted already keeps its options.
+    *args: Of a call.
   """
   jitted = function if hasattr(function, 'lower') else jax.jit(function)
-  with progress.timed('Compiling'):
+  with progress.timed(f'Compiling {what}'):
     start = time.perf_counter()
     program = jitted.lower(*args).compile()
     return program, time.perf_counter() - start

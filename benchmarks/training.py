@@ -26,7 +26,9 @@ def _step_cost():
   for name in ('parity_check', 'cycle_navigation', 'modular_arithmetic'):
     experiment = config.Experiment(task=name, embedding_dim=_DIM.value)
     step_fn, arguments = timing.training_step(experiment, 40)
-    step, compile_s = timing.compiled(step_fn, *arguments)
+    step, compile_s = timing.compiled(
+      f'a training step of {name}', step_fn, *arguments
+    )
     only_products, operations = products.alone(step_fn, *arguments)
     step_s, products_s = timing.interleaved(
       [functools.partial(step, *arguments), only_products], calls=5

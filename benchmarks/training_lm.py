@@ -58,6 +58,7 @@ class _Training:
     self.params = self._state.params['params']
     self.num_parameters = optimization.num_parameters(self._state.params)
     self._step, self.compile_s = timing.compiled(
+      'a training step',
       training.jitted_step(experiment, mesh, self._state),
       self._state,
       self._tokens,
