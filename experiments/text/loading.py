@@ -14,7 +14,7 @@ import grain
 import numpy as np
 
 from experiments.engine import errors, files, json_reading
-from experiments.text import builder, documents, splits
+from experiments.text import builder, splits
 
 # Without end; grain's own endless length overflows in batches of one.
 _EPOCHS = 2**31
@@ -30,14 +30,11 @@ _METADATA = (
   'num_documents',
   'num_tokens',
   'fingerprint',
+  'key',
+  'splits',
+  'num_skipped',
+  'num_copies',
 )
-# What it did not store from the first, and what was so then.
-_ADDED_METADATA = {
-  'key': documents.KEY,
-  'splits': 'hash',
-  'num_skipped': 0,
-  'num_copies': 0,
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,8 +181,6 @@ def _open(data_dir: str, tokenizer: str) -> Text:
   if missing:
     raise ValueError(f'its metadata.json has no {missing[0]}')
   metadata = {name: stored[name] for name in _METADATA}
-  for name, default in _ADDED_METADATA.items():
-    metadata[name] = stored.get(name, default)
   if metadata['splits'] not in splits.RULES:
     raise ValueError(f'its splits are {metadata["splits"]!r}')
   if metadata['tokenizer'] != tokenizer:

@@ -37,8 +37,6 @@ class Rule:
 RULES = {
   'hash': 'the hash of a document says its split',
   'cut': 'the text is cut: its beginning, what follows, and its end',
-  # Not any more, but there are texts that were split so.
-  'rank': 'documents are few: each split gets its share of them, by their hash',
 }
 
 

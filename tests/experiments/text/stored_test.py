@@ -115,16 +115,25 @@ def test_no_code_that_a_folder_names_is_run(
   assert _CODE not in sys.modules
 
 
-def test_a_dataset_of_before_is_read_and_left_alone(prepared, tmp_path):
+def test_a_prepared_text_is_left_alone(prepared):
   data_dir, text = prepared
-  shutil.copytree(data_dir.parent, tmp_path, dirs_exist_ok=True)
-  data_dir = tmp_path / 'data'
-  added = ('key', 'splits', 'num_skipped', 'num_copies')
-  _change(data_dir, 'metadata.json', lambda x: [x.pop(name) for name in added])
   assert loading.load(str(data_dir)).metadata == text.metadata
   assert _prepare(data_dir).metadata == text.metadata
-  _change(data_dir, 'metadata.json', lambda x: x.update(splits='rank'))
-  assert 'its share' in preparation.summary(_prepare(data_dir))
+
+
+@pytest.mark.parametrize(
+  ('change', 'message'),
+  [
+    (lambda x: x.pop('key'), 'has no key'),
+    (lambda x: x.update(splits='rank'), "its splits are 'rank'"),
+  ],
+)
+def test_other_metadata_are_an_error(change, message, prepared, tmp_path):
+  data_dir, _ = prepared
+  shutil.copytree(data_dir, tmp_path, dirs_exist_ok=True)
+  _change(tmp_path, 'metadata.json', change)
+  with pytest.raises(OSError, match=message):
+    loading.load(str(tmp_path))
 
 
 @pytest.mark.parametrize('number', [10**9, 1, -1, None, '18001', 1.5, 10**30])
