@@ -5,7 +5,6 @@ import functools
 
 from flax import linen as nn
 import jax
-from jax.extend import core
 import jax.numpy as jnp
 import numpy as np
 import optax
@@ -13,7 +12,7 @@ import pytest
 
 from regulargpt_jax import attention, language_models
 from tests import slow
-from tests.regulargpt_jax import numpy_oracle, parameters
+from tests.regulargpt_jax import equations, numpy_oracle, parameters
 
 _BIASES = ('alibi', 'kerple_log', 't5', 'none')
 _TINY = {'embedding_dim': 16, 'num_heads': 2}
@@ -131,20 +130,6 @@ def test_padding_and_the_last_position(name):
     assert losses[b, t] == pytest.approx(expected, abs=1e-3)
 
 
-def _equations(jaxpr):
-  """All operations of a program, those of its parts too."""
-  for equation in jaxpr.eqns:
-    yield equation
-    for part in jax.tree.leaves(
-      equation.params,
-      is_leaf=lambda x: isinstance(x, (core.Jaxpr, core.ClosedJaxpr)),
-    ):
-      if isinstance(part, core.ClosedJaxpr):
-        yield from _equations(part.jaxpr)
-      elif isinstance(part, core.Jaxpr):
-        yield from _equations(part)
-
-
 @pytest.mark.parametrize('remat', [False, True])
 @pytest.mark.parametrize('name', list(language_models.BUILDERS))
 def test_gradient_is_fast_and_repeatable_on_a_gpu(name, remat):
@@ -157,9 +142,8 @@ def test_gradient_is_fast_and_repeatable_on_a_gpu(name, remat):
   def loss(params):
     return model.apply(params, tokens, tokens, method='losses').mean()
 
-  gradient = jax.make_jaxpr(jax.grad(loss))(params).jaxpr
   by_name = collections.defaultdict(list)
-  for equation in _equations(gradient):
+  for equation in equations.of(jax.grad(loss), params):
     by_name[equation.primitive.name].append(equation)
   assert 'scatter' in by_name  # The embedding's: of distinct rows.
   assert not [n for n in by_name if n.startswith('scatter') and 'add' in n]

@@ -11,7 +11,7 @@ import pytest
 from regulargpt_jax import config as config_lib
 from regulargpt_jax import model as model_lib
 from tests import slow
-from tests.regulargpt_jax import numpy_oracle, tiny
+from tests.regulargpt_jax import equations, numpy_oracle, tiny
 
 # Preset, chunk size, thickness, longest string, symbols, extra levels.
 _SHAPES = [
@@ -245,29 +245,8 @@ def test_scan_never_holds_a_square_matrix():
   def loss(params, tokens):
     return model.apply(params, tokens, 'scan').sum()
 
-  jaxpr = jax.make_jaxpr(jax.grad(loss))(
-    params, jnp.zeros((1, length), jnp.int32)
-  )
-  largest = 0
-  jaxprs = [jaxpr.jaxpr]
-  while jaxprs:
-    current = jaxprs.pop()
-    jaxprs.extend(_inner_jaxprs(current))
-    for equation in current.eqns:
-      for variable in equation.outvars:
-        largest = max(largest, variable.aval.size)
-  assert largest < length**2
-
-
-def _inner_jaxprs(jaxpr):
-  for equation in jaxpr.eqns:
-    for value in jax.tree.leaves(
-      list(equation.params.values()),
-      is_leaf=lambda v: hasattr(v, 'eqns') or hasattr(v, 'jaxpr'),
-    ):
-      inner = getattr(value, 'jaxpr', value)
-      if hasattr(inner, 'eqns'):
-        yield inner
+  tokens = jnp.zeros((1, length), jnp.int32)
+  assert equations.largest(jax.grad(loss), params, tokens) < length**2
 
 
 @pytest.mark.parametrize('dtype', [np.uint8, np.int8, np.int64])

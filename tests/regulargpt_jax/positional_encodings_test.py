@@ -11,6 +11,7 @@ from regulargpt_jax.baselines import (
   positional_encodings,
   transformer,
 )
+from tests.regulargpt_jax import equations
 from tests.regulargpt_jax import small_baselines as small
 
 
@@ -102,12 +103,8 @@ def test_relative_encodings_need_no_array_beyond_the_shifted_logits():
   )
   x = small.strings([length] * batch_size, length)
   params = small.init(f, x)
-  jaxpr = jax.make_jaxpr(jax.grad(lambda p: f.apply(p, None, x).sum()))(params)
-  largest = max(
-    variable.aval.size
-    for equation in jaxpr.eqns
-    for variable in equation.outvars
-  )
+  gradient = jax.grad(lambda p: f.apply(p, None, x).sum())
+  largest = equations.largest(gradient, params)
   assert largest <= batch_size * num_heads * length * 2 * length
 
 

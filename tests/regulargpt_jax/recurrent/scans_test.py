@@ -5,13 +5,12 @@ PD-SSM's, whose gradients are not, is with matrices and step by step.
 """
 
 import jax
-from jax.extend import core
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from regulargpt_jax.recurrent import map_recurrence, xlstm
-from tests.regulargpt_jax import numpy_oracle
+from tests.regulargpt_jax import equations, numpy_oracle
 from tests.regulargpt_jax.recurrent import numpy_models
 
 _B, _T = 2, 9
@@ -130,17 +129,9 @@ def test_runs_beside_each_other_are_as_alone():
 
 def test_nothing_of_all_positions_is_n_by_n():
   """Memory of a gradient: for each symbol as for few, whatever N."""
-
-  def arrays(jaxpr):
-    for equation in jaxpr.eqns:
-      yield from (x.aval.shape for x in equation.outvars)
-      for inner in core.jaxprs_in_params(equation.params):
-        yield from arrays(inner)
-
   inputs = _pd_ssm_inputs(64, 9)
   gradient = jax.grad(lambda inputs: jnp.sum(map_recurrence.run(*inputs)))
-  program = jax.make_jaxpr(gradient)(inputs).jaxpr
-  assert all(np.prod(shape) < 64 * 9 * 9 for shape in arrays(program))
+  assert equations.largest(gradient, inputs) < 64 * 9 * 9
 
 
 def test_slstm():
