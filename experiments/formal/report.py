@@ -1,21 +1,21 @@
 """What a run leaves for people: a table, CSV, JSON, and a picture."""
 
 from collections.abc import Iterable, Mapping
-import itertools
 import os
 from typing import Any, NamedTuple
 
-from matplotlib import figure as figure_lib
 import numpy as np
 
 from experiments.engine import files, pictures, results, tables
-from experiments.formal import builders, evaluation, range_evaluation
+from experiments.formal import (
+  accuracy_curves,
+  builders,
+  evaluation,
+  range_evaluation,
+)
 from experiments.formal import config as config_lib
 
 NAME = 'range_evaluation'
-# Of the lines of a picture, in turn.
-_LINE_COLOURS = ('blue', 'vermilion', 'green', 'purple', 'orange')
-_LINE_STYLES = ('-', '--', '-.', ':')
 
 
 def summarize(accuracies: np.ndarray, training_length: int) -> dict[str, Any]:
@@ -227,40 +227,15 @@ def _picture(
   chance: float,
 ) -> bytes:
   """Returns a PNG of accuracy against length."""
-  figure = figure_lib.Figure(figsize=(7, 3.5), layout='constrained')
-  axes = figure.subplots()
-  longest = max(map(len, lines.values()))
+  trained = []
   if experiment.training_steps:
     curriculum = builders.make_curriculum(experiment)
-    first, last = curriculum.bounds(experiment.training_steps)
-    axes.axvspan(
-      first - 0.5,
-      min(last, longest) + 0.5,
-      color='0.85',
-      label=f'trained on {first} to {last}',
+    trained = [curriculum.bounds(experiment.training_steps)]
+  model = config_lib.model_title(experiment)
+  curves = [
+    accuracy_curves.Line(
+      f'{model}, {name}' if name else model, values[None], pictures.style(i)
     )
-  axes.axhline(chance, color='0.4', linestyle=':', label='chance')
-  styles = zip(
-    itertools.cycle(_LINE_COLOURS), itertools.cycle(_LINE_STYLES), strict=False
-  )
-  for (name, values), (colour, linestyle) in zip(
-    lines.items(), styles, strict=False
-  ):
-    tested = np.flatnonzero(~np.isnan(values))
-    axes.plot(
-      tested + 1,
-      values[tested],
-      color=pictures.COLOURS[colour],
-      linestyle=linestyle,
-      marker='.' if len(tested) == 1 else None,
-      label=', '.join(filter(None, (config_lib.model_title(experiment), name))),
-    )
-  axes.set(
-    title=_title(experiment),
-    xlabel='length of the string',
-    ylabel='accuracy',
-    ylim=(0, 1.05),
-  )
-  axes.margins(x=0.01)
-  axes.legend(loc='best')
-  return pictures.png(figure)
+    for i, (name, values) in enumerate(lines.items())
+  ]
+  return accuracy_curves.picture(_title(experiment), curves, trained, [chance])

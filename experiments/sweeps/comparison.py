@@ -13,19 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from experiments.engine import files
-from experiments.engine import pictures as engine_pictures
+from experiments.engine import files, pictures
 from experiments.engine import results as results_lib
 from experiments.engine import tables as tables_lib
 from experiments.engine import workdir as workdir_lib
+from experiments.formal import accuracy_curves, report
 from experiments.formal import config as config_lib
-from experiments.formal import report
 from experiments.sweeps import (
   grid,
   numbers,
   own,
   paper,
-  pictures,
   presets,
   results,
   tables,
@@ -94,13 +92,13 @@ def compare(places: Sequence[str], output_dir: str) -> None:
   differing = _differences(curves)
   if differing[1]:
     text += '\n\nWhat differs:\n\n' + tables_lib.markdown(*differing)
-  picture = pictures.curves(
+  picture = accuracy_curves.picture(
     'accuracy against length',
     [
-      pictures.Line(curve.name, curve.accuracy, engine_pictures.style(i))
+      accuracy_curves.Line(curve.name, curve.accuracy, pictures.style(i))
       for i, curve in enumerate(curves)
     ],
-    {curve.training_length for curve in curves},
+    {(1, curve.training_length) for curve in curves if curve.training_length},
     {curve.chance for curve in curves},
   )
   files.make_folder(output_dir)

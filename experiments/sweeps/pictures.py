@@ -1,13 +1,13 @@
 """Pictures of measured cells: accuracy against length, and training curves."""
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
 
 from matplotlib import colormaps, ticker
 from matplotlib import figure as figure_lib
 import numpy as np
 
 from experiments.engine import pictures
+from experiments.formal import accuracy_curves
 from experiments.sweeps import numbers, paper, results
 
 _COLOURS = pictures.COLOURS
@@ -47,22 +47,7 @@ STYLES = {
   },
 }
 _LINESTYLES = ('-', '--', ':')
-_NUM_MARKERS = 10
 _DPI = 110
-
-
-class Line(NamedTuple):
-  """Accuracy of runs against length.
-
-  Attributes:
-    label: In the legend.
-    accuracy: At lengths 1, 2, ..., [S, lengths]; NaN where it is not tested.
-    style: Of the line, as `pictures.style` returns it.
-  """
-
-  label: str
-  accuracy: np.ndarray
-  style: Mapping[str, Any]
 
 
 def accuracy(
@@ -81,88 +66,18 @@ def accuracy(
     rate = numbers.chosen_learning_rate(result, test, paper.EXTRAPOLATION)
     runs = numbers.runs_at(result, rate)
     lines.append(
-      Line(
+      accuracy_curves.Line(
         f'{model}, learning rate {rate:g}, {_seeds(len(runs))}',
         results.accuracies(result, test)[runs],
         STYLES[result.model] if are_known else pictures.style(i),
       )
     )
-  return curves(
+  return accuracy_curves.picture(
     title,
     lines,
-    {result.training_length for result in cells.values()},
+    {(1, result.training_length) for result in cells.values()},
     {result.chance for result in cells.values()},
   )
-
-
-def curves(
-  title: str,
-  lines: Sequence[Line],
-  training_lengths: Collection[int],
-  chances: Collection[float],
-) -> bytes:
-  """Returns a PNG of accuracy against length.
-
-  Args:
-    title: The picture's.
-    lines: Each the mean of its runs, in a band from the worst to the best.
-    training_lengths: Up to which is shaded, where there was training.
-    chances: Of uniform guesses, a dotted line each.
-  """
-  figure = figure_lib.Figure(
-    figsize=(8, 3.4 + 0.1 * len(lines)), layout='constrained'
-  )
-  axes = figure.subplots()
-  longest = max(line.accuracy.shape[1] for line in lines)
-  for trained in sorted(filter(None, training_lengths)):
-    axes.axvspan(
-      0.5,
-      trained + 0.5,
-      color='0.5',
-      alpha=0.2,
-      linewidth=0,
-      label=f'trained up to {trained}',
-    )
-  for number, line in enumerate(lines):
-    percent_SxT = 100 * line.accuracy
-    num_lengths = percent_SxT.shape[1]
-    lengths = range(1, num_lengths + 1)
-    every = max(1, num_lengths // _NUM_MARKERS)
-    axes.fill_between(
-      lengths,
-      percent_SxT.min(axis=0),
-      percent_SxT.max(axis=0),
-      color=line.style['color'],
-      alpha=0.2,
-      linewidth=0,
-    )
-    axes.plot(
-      lengths,
-      percent_SxT.mean(axis=0),
-      **line.style,
-      linewidth=1.3,
-      markersize=5,
-      # Lines that cover each other still show their markers.
-      markevery=(number * every // len(lines), every),
-      label=line.label,
-    )
-  for chance in sorted(chances):
-    axes.axhline(
-      100 * chance,
-      color='0.4',
-      linewidth=0.8,
-      linestyle=':',
-      label=f'chance ({100 * chance:.0f}%)',
-    )
-  axes.set(
-    title=title,
-    xlabel='length of the string',
-    ylabel='accuracy, %',
-    xlim=(0.5, longest + 0.5),
-    ylim=(-2, 104),
-  )
-  figure.legend(loc='outside lower center', ncols=2, fontsize=8)
-  return pictures.png(figure, _DPI)
 
 
 def _seeds(number: int) -> str:
