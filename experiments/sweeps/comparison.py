@@ -92,8 +92,10 @@ def compare(places: Sequence[str], output_dir: str) -> None:
   differing = _differences(curves)
   if differing[1]:
     text += '\n\nWhat differs:\n\n' + tables_lib.markdown(*differing)
+  tasks = {_meant(curve.fields, 'task') for curve in curves}
+  task = f' on {tasks.pop()}' if len(tasks) == 1 and all(tasks) else ''
   picture = accuracy_curves.picture(
-    'accuracy against length',
+    f'accuracy{task} against length',
     [
       accuracy_curves.Line(curve.name, curve.accuracy, pictures.style(i))
       for i, curve in enumerate(curves)
