@@ -45,8 +45,12 @@ _AUTOMATA = flags.DEFINE_string(
   'Folder of automata, each of which is a task of --preset=mlregtest: .att'
   ' files of MLRegTest, or others.',
 )
-_TASKS = flags.DEFINE_list('tasks', None, 'Only these tasks of the sweep.')
-_MODELS = flags.DEFINE_list('models', None, 'Only these models of the sweep.')
+_TASKS = flags.DEFINE_list(
+  'tasks', None, 'Only these tasks of the sweep; any other name lists them.'
+)
+_MODELS = flags.DEFINE_list(
+  'models', None, 'Only these models of the sweep; any other name lists them.'
+)
 _SEEDS = flags.DEFINE_list('seeds', None, "In place of the sweep's seeds.")
 _LEARNING_RATES = flags.DEFINE_list(
   'learning_rates', None, "In place of the sweep's learning rates."

@@ -304,8 +304,12 @@ def _picture(
   with np.errstate(invalid='ignore'):  # There may be one region only.
     plane.fit(found.centers)
   shares = np.nan_to_num(plane.explained_variance_ratio_)
-  figure = figure_lib.Figure(figsize=(13, 4.4), layout='constrained')
-  of_all, of_one, of_products = figure.subplots(1, 3)
+  are_points = found.shapes is None
+  num_panels = 2 if are_points else 3
+  figure = figure_lib.Figure(
+    figsize=(4.4 * num_panels, 4.4), layout='constrained'
+  )
+  of_all, *of_one, of_products = figure.subplots(1, num_panels)
   figure.suptitle(f'Regions that the model on {subject.name} does not leave')
   _draw_ellipses(of_all, plane, found.centers, _squares(found.shapes), found)
   if len(found.classes) <= _MAX_NUMBERED:
@@ -315,16 +319,14 @@ def _picture(
         str(number), place, xytext=(4, 4), textcoords='offset points'
       )
   of_all.set(
-    title='regions, by their answer',
+    title=f'regions{", all points" * are_points}, by their answer',
     xlabel=f'first component ({shares[0]:.0%} of the variance)',
     ylabel=f'second component ({shares[1]:.0%})',
   )
   arrays = {'centers': found.centers, 'products': found.products}
   arrays |= {'chunks': found.chunks, 'classes': found.classes}
-  if found.shapes is None:
-    of_one.set_axis_off()
-    of_one.text(0.5, 0.5, 'regions are points', ha='center')
-  else:
+  if not are_points:
+    (of_one,) = of_one
     arrays['shapes'] = found.shapes
     where = (found.chunks == found.worst_chunk).all(1)
     region = int(found.products[where][0])
