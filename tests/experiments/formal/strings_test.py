@@ -22,6 +22,7 @@ from experiments.formal import (
   string_samples,
   strings,
 )
+from tests import refusals
 from tests.experiments.formal import tiny
 from tests.tasks import automata
 
@@ -124,9 +125,8 @@ _TRAINING = {**_HELD, 'alphabet': ['a', 'b'], 'labels': ['0', '1']}
 )
 def test_what_is_held_of_files_is_checked(change, message):
   config.Experiment(strings=_TRAINING, test_strings={'x': _HELD})
-  with pytest.raises(ValueError, match=message) as caught:
+  with refusals.one_line(message):
     config.Experiment(strings={**_TRAINING, **change})
-  assert len(str(caught.value).splitlines()) == 1
   if not {'alphabet', 'labels'} & {*change}:
     with pytest.raises(ValueError, match=message):
       config.Experiment(test_strings={'x': {**_HELD, **change}})
