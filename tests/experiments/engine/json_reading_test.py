@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 import pytest
 
 from experiments.engine import clock, json_reading, metrics
+from tests import refusals
 
 _DEEP = '[' * 100_000 + ']' * 100_000
 _BAD = {
@@ -22,10 +23,9 @@ _BAD = {
 
 @pytest.mark.parametrize('text', _BAD, ids=range(len(_BAD)))
 def test_bad_json_is_refused_in_one_line(text):
-  with pytest.raises(ValueError, match=_BAD[text]) as error:
+  with refusals.one_line(_BAD[text]) as error:
     json_reading.parse(text)
   assert len(str(error.value)) < 200
-  assert '\n' not in str(error.value)
 
 
 @hypothesis.given(
