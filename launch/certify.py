@@ -19,8 +19,9 @@ _WORKDIR = flags.DEFINE_string(
 _TASK_MODULE = flag_lib.define_module('task')
 _MAX_CHUNKS = flags.DEFINE_integer(
   'max_chunks',
-  2**13,
-  'Regions are split until there are more chunks of them than this.',
+  None,
+  'Regions are split until there are more chunks of them than this,'
+  f' {certificate.MAX_CHUNKS:,} unless given; those of compiled models never.',
 )
 
 

@@ -22,7 +22,7 @@ _TASK_MODULE = flag_lib.define_module('task')
 _MODEL_MODULE = flag_lib.define_module('model')
 _LENGTHS = flags.DEFINE_list(
   'lengths',
-  [],
+  None,
   'Test strings of these lengths alone, as 10000,1000000, and print a table.',
 )
 # What may differ from training; a flag that is not given is as in training.

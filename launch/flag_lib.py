@@ -169,30 +169,43 @@ def experiment_values(
   Says what was done to an automaton that a file describes.
 
   Raises:
-    ValueError: If one is given as the empty string.
+    ValueError: If one is given that another gives no meaning.
   """
   values = {}
   for field in dataclasses.fields(kind):
     if names is not None and field.name not in names:
       continue
     flag = flags.FLAGS[field.name]
-    # It would pass for a flag that is not given.
-    if flag.present and flag.value == '':
-      hint = ' (the regex of the empty string is "()")'
-      raise ValueError(
-        f'--{flag.name} is empty{hint if flag.name == "regex" else ""}; give it'
-        ' a value, or leave it out.'
-      )
     values[field.name] = flag.value
     if field.metadata.get('is_automaton'):
       values[field.name] = _automaton(flag)
+  given = {k: v for k, v in values.items() if flags.FLAGS[k].present}
+  config.check_source(values, given)
   if held := values.get('strings'):
-    given = {k: v for k, v in values.items() if flags.FLAGS[k].present}
     config.check_range(config.has_strings_alone(values), given)
     # Strings say themselves how long they are.
     if 'sequence_length' in {*values} - {*given}:
       values['sequence_length'] = held['lengths'][-1][0]
   return values
+
+
+def _check_not_empty() -> None:
+  """Checks that no flag is given as the empty string.
+
+  It would pass for one that is not given, as where a script's variable is not
+  set.
+
+  Raises:
+    ValueError: If one is.
+  """
+  for name in flags.FLAGS:
+    flag = flags.FLAGS[name]
+    if flag.present and flag.value in ('', []):
+      hint = ' (the regex of the empty string is "()")'
+      raise ValueError(
+        f'--{name} is empty{hint if name == "regex" else ""}; give it a value,'
+        ' or leave it out.'
+      )
 
 
 def _automaton(flag: flags.Flag) -> dict[str, Any] | None:
@@ -334,6 +347,7 @@ def run(main: Callable[[], None]) -> None:
         raise ValueError(
           f'Unexpected argument {argv[1]!r}; flags are written --name=value.'
         )
+      _check_not_empty()
       main()
     except stopping.RunInterruptedError as error:
       if jax.process_count() > 1:

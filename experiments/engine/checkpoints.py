@@ -159,7 +159,7 @@ class Checkpoints:
         ' to start again.'
       )
     if steps:
-      progress.say('No checkpoint was finished; starting from the beginning.')
+      progress.say('No checkpoint was finished.')
     return _NONE
 
   def _read(

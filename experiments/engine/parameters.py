@@ -142,7 +142,7 @@ def _named(kind: Any) -> str:
   if origin in (typing.Union, types.UnionType):
     return ' or '.join(map(_named, arguments))
   if origin in (Sequence, list):
-    return f'a list, each of it {_named(_item(kind))}'
+    return f'a list (each of it {_named(_item(kind))})'
   return _NAMES.get(kind, 'a value')
 
 

@@ -5,6 +5,7 @@ import os
 from typing import Any
 
 from experiments.engine import results
+from experiments.engine import workdir as workdir_lib
 
 
 def check_lists(**given: Sequence[Any] | None) -> None:
@@ -50,6 +51,10 @@ def folders(
     name: Of the preset.
     workdir: As given; by default `runs/` and the preset's name.
     results_dir: As given; by default `results` in the workdir.
+
+  Raises:
+    ValueError: If the workdir is that of a trained run.
   """
   workdir = workdir or os.path.join('runs', name)
+  workdir_lib.check_no_run(workdir, 'another --workdir')
   return workdir, results_dir or os.path.join(workdir, results.FOLDER)

@@ -85,17 +85,42 @@ def _contents(workdir: str) -> list[str]:
   return [name for name in files.names(workdir) if not name.startswith('.')]
 
 
-def check_elsewhere(folder: str, workdir: str) -> None:
-  """Refuses to put results of another experiment into a workdir.
+def check_output(folder: str, workdir: str, is_own: bool) -> None:
+  """Refuses to put results into the workdir of another experiment.
+
+  Args:
+    folder: Where the results are to go.
+    workdir: Of what is evaluated.
+    is_own: Whether they are the results of the experiment in the workdir.
 
   Raises:
-    ValueError: If the folder is the workdir.
+    ValueError: If the folder is the workdir, and they are not, or if it is that
+      of another run, or of a sweep.
   """
   if os.path.realpath(folder) == os.path.realpath(workdir):
-    raise ValueError(
-      'Give an --output_dir: these results are not those of the experiment in'
-      f' {workdir}, whose own belong there.'
-    )
+    if not is_own:
+      raise ValueError(
+        'Give an --output_dir: these results are not those of the experiment in'
+        f' {workdir}, whose own belong there.'
+      )
+    return
+  check_no_run(folder, 'another --output_dir')
+  if files.is_folder(os.path.join(folder, results.FOLDER)):
+    raise ValueError(f'{folder} holds a sweep: give another --output_dir.')
+
+
+def check_no_run(folder: str, other: str) -> None:
+  """Refuses a folder that holds a trained run.
+
+  Args:
+    folder: Which to look at.
+    other: What to give in its place, as 'another --workdir'.
+
+  Raises:
+    ValueError: If it does.
+  """
+  if files.exists(os.path.join(folder, CONFIG_FILE)):
+    raise ValueError(f'{folder} holds a trained run: give {other}.')
 
 
 def check(

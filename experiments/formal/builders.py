@@ -46,7 +46,9 @@ def _lookup(kind: str, name: str, registry: Mapping[str, Any]) -> Any:
 
 def _build(kind: str, builder: Callable[..., Any], params: Mapping[str, Any]):
   """Calls a builder with a user's parameters, and explains what is wrong."""
-  parameters.check(f'{kind}_params', params, parameters.kinds(builder))
+  kinds = parameters.kinds(builder)
+  parameters.check_names(f'{kind}_params', params, f'this {kind}', kinds)
+  parameters.check(f'{kind}_params', params, kinds)
   try:
     return builder(**params)
   except ValueError:
@@ -94,13 +96,11 @@ def _make_task(experiment):
   # Strings may train what an automaton tests.
   if len(sources) > 1 and sources not in _SOURCES_TOGETHER:
     raise ValueError(f'Give only one of {" and ".join(sources)}.')
-  if sources and not experiment.task_module:
-    for name, unused in (
-      ('task', config_lib.Experiment.task),
-      ('task_params', {}),
-    ):
-      if getattr(experiment, name) != unused:
-        raise ValueError(f'--{name} is not for --{sources[0]}.')
+  unused = {'task': config_lib.Experiment.task, 'task_params': {}}
+  config_lib.check_source(
+    vars(experiment),
+    [name for name in unused if getattr(experiment, name) != unused[name]],
+  )
   is_other_target = experiment.target != config_lib.Experiment.target
   if is_other_target and not (experiment.regex or experiment.automaton):
     raise ValueError('--target is for --regex or --automaton.')
@@ -122,6 +122,36 @@ def _make_task(experiment):
     return _users_task(experiment)
   builder = _lookup('task', experiment.task, registries.TASK_BUILDERS)
   return _build('task', builder, experiment.task_params)
+
+
+def make_test_task(
+  experiment: config_lib.Experiment, trained: config_lib.Experiment
+) -> task_lib.GeneralizationTask:
+  """Returns the task of an experiment that tests what another trained.
+
+  Raises:
+    ValueError: As `make_task`, or if its symbols or answers are not as many.
+  """
+  task = make_task(experiment)
+  if experiment.task_params != trained.task_params:
+    check_sizes(task, make_task(trained))
+  return task
+
+
+def check_sizes(
+  task: task_lib.GeneralizationTask, trained: task_lib.GeneralizationTask
+) -> None:
+  """Checks that a model of a task can be tested on another.
+
+  Raises:
+    ValueError: If their symbols or answers are not as many.
+  """
+  sizes, others = ((one.input_size, one.output_size) for one in (trained, task))
+  if sizes != others:
+    raise ValueError(
+      'The task of the test has {} input symbols and {} answers, that of the'
+      ' training {} and {}.'.format(*others, *sizes)
+    )
 
 
 def _users_task(

@@ -1,6 +1,6 @@
 """One experiment on one language: all that its result depends on."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 import dataclasses
 import types
 from typing import Any
@@ -8,6 +8,9 @@ from typing import Any
 from experiments.engine import experiment as experiment_lib
 from experiments.engine import options
 from experiments.formal import held_strings
+
+# Symbols of a string.
+MAX_LENGTH = 2**24
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,13 +154,13 @@ class Experiment(experiment_lib.BaseExperiment):
     500,
     'Longest test string; every length from min_range_test_length is tested.',
     minimum=1,
-    maximum=2**24,
+    maximum=MAX_LENGTH,
   )
   min_range_test_length: int = options.option(
     1,
     'Shortest test string, for languages that have no shorter ones.',
     minimum=1,
-    maximum=2**24,
+    maximum=MAX_LENGTH,
   )
   adversarial: bool = options.option(
     False,
@@ -253,6 +256,22 @@ def check_range(is_alone: bool, fields: Mapping[str, Any]) -> None:
         f'--{name} is not for --strings without --regex or --automaton: all'
         ' strings of the files are tested.'
       )
+
+
+def check_source(fields: Mapping[str, Any], given: Container[str]) -> None:
+  """Checks that no task is named beside what else brings the language.
+
+  Args:
+    fields: Of an experiment.
+    given: Names of those that were given.
+
+  Raises:
+    ValueError: If one is.
+  """
+  sources = [name for name in SOURCES if fields.get(name)]
+  for name in ('task', 'task_params'):
+    if sources and name in given:
+      raise ValueError(f'--{name} is not for --{sources[0]}.')
 
 
 def task_title(experiment: Experiment) -> str:

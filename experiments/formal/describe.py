@@ -33,10 +33,15 @@ def page(**fields: Any) -> str:
   """
   names = ('task', 'task_module', *config_lib.SOURCES)
   if any(fields.get(name) for name in names):
-    # Which says nothing of the longest test string.
-    longest = fields.get('min_range_test_length')
-    experiment = config_lib.Experiment().replaced(max_range_test_length=longest)
-    return describe(experiment.replaced(**fields))
+    if config_lib.has_strings_alone(fields) and fields.get('seed') is not None:
+      raise ValueError(
+        '--seed is not for --strings without --regex or --automaton: nothing is'
+        ' drawn.'
+      )
+    if fields.get('min_range_test_length') is not None:
+      # Which says nothing of the longest test string.
+      fields['max_range_test_length'] = config_lib.MAX_LENGTH
+    return describe(config_lib.Experiment().replaced(**fields))
   for name, value in fields.items():
     if value is not None:
       raise ValueError(

@@ -4,13 +4,14 @@ Range evaluation tests every length, all strings of one at once; a string of a
 million symbols leaves room for few others.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import chex
 import jax
 import numpy as np
 
-from experiments.engine import devices, programs, progress
+from experiments.engine import devices, parameters, programs, progress
 from experiments.formal import config as config_lib
 from experiments.formal import (
   data,
@@ -22,42 +23,82 @@ from tasks import task as task_lib
 
 # Symbols that a program reads at a time, about.
 _MAX_SYMBOLS = 2**22
-# As config's `max_range_test_length`.
-_MAX_LENGTH = 2**24
+
+
+# Options of which strings a range evaluation tests, and how.
+_OF_RANGES = (
+  *config_lib.RANGE_FIELDS,
+  'adversarial',
+  'test_strings',
+  'smallest_bucket',
+)
+
+
+def tested(
+  experiment: config_lib.Experiment,
+  lengths: Sequence[int],
+  overrides: Mapping[str, Any],
+) -> config_lib.Experiment:
+  """Returns the experiment that tests strings of some lengths alone.
+
+  Args:
+    experiment: What was trained.
+    lengths: The lengths.
+    overrides: Other values of its fields; None where not given.
+
+  Raises:
+    ValueError: If a length is out of range, a value means nothing for these
+      strings, or strings of a file are all that is known.
+  """
+  for name in _OF_RANGES:
+    if overrides.get(name) is not None:
+      raise ValueError(
+        f'--{name} is not for --lengths: strings of these alone are tested.'
+      )
+  if experiment.has_strings_alone:
+    raise ValueError(
+      'lengths is for a task or an automaton; strings of a file have theirs.'
+    )
+  for length in lengths:
+    parameters.check_bounds('lengths', length, 1, config_lib.MAX_LENGTH)
+  return experiment.replaced(
+    **overrides,
+    min_range_test_length=1,
+    max_range_test_length=max(lengths),
+    adversarial=False,
+    test_strings={},
+  )
 
 
 def check(
   experiment: config_lib.Experiment,
   task: task_lib.GeneralizationTask,
   model: models.Model,
-  lengths: Sequence[int],
 ) -> None:
-  """Checks that strings of these lengths can be tested.
+  """Checks that an experiment's longest strings can be tested.
 
   Raises:
-    ValueError: If a length is out of range, or one string needs more memory
-      than there is, or if strings of a file are all that is known.
+    ValueError: If one of them needs more memory than there is.
   """
-  if experiment.has_strings_alone:
-    raise ValueError(
-      'lengths is for a task or an automaton; strings of a file have theirs.'
-    )
-  for length in lengths:
-    if not 1 <= length <= _MAX_LENGTH:
-      raise ValueError(
-        f'lengths must be from 1 to {_MAX_LENGTH:,}, got {length:,}.'
-      )
+  at_once = _at_once(experiment, experiment.max_range_test_length)
   limits.check_evaluation(
-    experiment.replaced(
-      min_range_test_length=1,
-      max_range_test_length=max(lengths),
-      range_test_batch_size=_at_once(experiment, max(lengths)),
-      adversarial=False,
-      test_strings={},
-    ),
-    task,
-    model,
+    experiment.replaced(range_test_batch_size=at_once), task, model
   )
+
+
+class Found(NamedTuple):
+  """What strings of a length were tested with.
+
+  Attributes:
+    length: As it was asked for.
+    num_symbols: Of each string, of a task that has strings of some lengths
+      only.
+    accuracy: Of the first run.
+  """
+
+  length: int
+  num_symbols: int
+  accuracy: float
 
 
 def evaluate(
@@ -66,20 +107,20 @@ def evaluate(
   model: models.Model,
   params: chex.ArrayTree,
   lengths: Sequence[int],
-) -> Iterator[tuple[int, float]]:
-  """Yields each length and the accuracy of the first run on its strings.
+) -> Iterator[Found]:
+  """Yields the accuracy on the strings of each length, once.
 
   Args:
-    experiment: Says how many strings of each length.
+    experiment: What `tested` returns; says how many strings of each length.
     task: What to test on.
     model: What to test.
     params: Its parameters, [R, ...].
-    lengths: As `check` accepts them.
+    lengths: As `tested` accepts them.
   """
   params = jax.tree.map(lambda x: x[:1], params)
   # That of training, on which the parameters lie.
   mesh = devices.make_mesh(1, experiment.batch_size)
-  for length in lengths:
+  for length in dict.fromkeys(lengths):
     at_once = _at_once(experiment, length)
     num_parts = experiment.range_test_batch_size // at_once
     width = data.input_length(task, length)
@@ -104,7 +145,7 @@ def evaluate(
         accuracy_R, _ = devices.fetch(call(*arguments))
         accuracies.append(accuracy_R[0])
         bar.update()
-    yield length, float(np.mean(accuracies))
+    yield Found(length, width, float(np.mean(accuracies)))
 
 
 def _at_once(experiment: config_lib.Experiment, length: int) -> int:

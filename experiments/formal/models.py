@@ -257,26 +257,33 @@ def check_params(
   parameters.check('architecture_params', experiment.architecture_params, kinds)
 
 
-def check_sizes(experiment: config_lib.Experiment) -> None:
-  """Refuses sizes that a baseline of ours does not read.
+def unread_sizes(experiment: config_lib.Experiment) -> dict[str, str]:
+  """Returns the sizes that a baseline of ours does not read, each with why.
 
   The cells of a sweep may share them, where other models read them.
-
-  Raises:
-    ValueError: If one is given.
   """
   name = experiment.architecture
   if experiment.model_module or name not in baselines.BUILDERS:
-    return
-  check_defaults(experiment, ('chunk_size', 'thickness', 'preset'), _WHY_NOT)
+    return {}
+  unread = dict.fromkeys(('chunk_size', 'thickness', 'preset'), _WHY_NOT)
   if name in _BASELINE_PARAMS:
     params = json.dumps(dict(_BASELINE_PARAMS[name]))
-    check_defaults(
-      experiment,
+    unread |= dict.fromkeys(
       ('embedding_dim', 'num_heads'),
       f'is not for {name}; its sizes are architecture_params, by default'
       f' {params}.',
     )
+  return unread
+
+
+def check_sizes(experiment: config_lib.Experiment) -> None:
+  """Refuses sizes that a baseline of ours does not read.
+
+  Raises:
+    ValueError: If one is given.
+  """
+  for name, why in unread_sizes(experiment).items():
+    check_defaults(experiment, [name], why)
 
 
 def check_defaults(

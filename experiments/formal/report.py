@@ -11,6 +11,7 @@ from experiments.formal import (
   accuracy_curves,
   builders,
   evaluation,
+  long_strings,
   range_evaluation,
 )
 from experiments.formal import config as config_lib
@@ -87,16 +88,29 @@ def table(
 
 def of_lengths(
   experiment: config_lib.Experiment,
-  accuracies: Iterable[tuple[int, float]],
+  tests: Iterable[long_strings.Found],
   chance: float,
 ) -> str:
-  """Returns a table of the accuracy on strings of a few lengths."""
+  """Returns a table of the accuracy on strings of a few lengths.
+
+  It says how many symbols they have, where these are not all what was asked.
+  """
   num_strings = f'{experiment.range_test_batch_size:,}'
+  header = ['length', 'symbols', 'strings', 'accuracy']
   rows = [
-    [f'{length:,}', num_strings, f'{accuracy:.4f}']
-    for length, accuracy in accuracies
+    [
+      f'{found.length:,}',
+      f'{found.num_symbols:,}',
+      num_strings,
+      f'{found.accuracy:.4f}',
+    ]
+    for found in tests
   ]
-  table = tables.markdown(['length', 'strings', 'accuracy'], rows)
+  if all(length == num_symbols for length, num_symbols, *_ in rows):
+    header, *rows = [
+      [length, *others] for length, _, *others in (header, *rows)
+    ]
+  table = tables.markdown(header, rows)
   return f'{_title(experiment)}\n{table}\nchance, a uniform guess: {chance:.4f}'
 
 

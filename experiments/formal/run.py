@@ -174,7 +174,7 @@ def evaluate(
   output_dir: str | None = None,
   task_module: str = '',
   model_module: str = '',
-  lengths: Sequence[int] = (),
+  lengths: Sequence[int] | None = None,
   **overrides,
 ) -> None:
   """Evaluates a trained experiment from its newest checkpoint.
@@ -191,25 +191,31 @@ def evaluate(
       `output_dir` of their own.
 
   Raises:
-    ValueError: As `load`, or if a value is impossible.
+    ValueError: As `load`, or if a value is impossible, or another task has
+      other symbols or answers, or the output_dir is that of another run.
     OSError: If there is no good checkpoint.
   """
   held = load_experiment(workdir, task_module, model_module)
   trained = held.experiment
   config_lib.check_range(trained.has_strings_alone, overrides)
-  experiment = trained.replaced(**overrides)
-  folder = output_dir or workdir
-  if lengths and output_dir:
-    raise ValueError('With lengths nothing is written: leave out output_dir.')
-  if not lengths and experiment != trained:
-    workdir_lib.check_elsewhere(folder, workdir)
+  if lengths is None:
+    experiment = trained.replaced(**overrides)
+    folder = output_dir or workdir
+    workdir_lib.check_output(folder, workdir, experiment == trained)
+  else:
+    if output_dir is not None:
+      raise ValueError(
+        '--output_dir is not for --lengths, with which nothing is written.'
+      )
+    experiment = long_strings.tested(trained, lengths, overrides)
   if len(held.runs) > 1:
     raise ValueError(
       f'{workdir} holds the runs of a sweep; launch.report shows them.'
     )
-  task, model = builders.make_task_and_model(experiment)
-  if lengths:
-    long_strings.check(experiment, task, model, lengths)
+  task = builders.make_test_task(experiment, trained)
+  model = builders.make_model(experiment, task)
+  if lengths is not None:
+    long_strings.check(experiment, task, model)
     params = load_params(workdir, held, model)
     found = long_strings.evaluate(experiment, task, model, params, lengths)
     table = report.of_lengths(experiment, found, 1 / task.output_size)

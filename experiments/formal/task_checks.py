@@ -9,19 +9,24 @@ Letters: B batch, W padded width, N symbols or answers of a string.
 from collections.abc import Iterator, Sequence
 import inspect
 import operator
+import reprlib
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.engine import estimates, progress
+from experiments.engine import estimates, options, progress
 from experiments.formal import blame, data
 from tasks import task as task_lib
 from tasks.regular import regular_task
 
 # Up to this length all are asked for, and some of those above.
 _ALL_LENGTHS = 1000
+# Of symbols and answers, whose names are listed.
+_MAX_SIZE = 2**20
+# Columns that answers must not depend on.
+_PADDING = 3
 _KINDS = {np.integer: 'whole numbers', np.floating: 'floats'}
 
 
@@ -72,6 +77,8 @@ def check(
         raise blame.UserCodeError(
           f'{where}: it, or its gradient, is not finite.'
         )
+      if name == 'accuracy_mask' and n == length and not values.any():
+        raise blame.UserCodeError(f'{where}: no output symbol counts.')
       if name != 'pointwise_loss_fn' and (np.abs(values - 0.5) > 0.5).any():
         raise blame.UserCodeError(f'{where}: its values must be 0 to 1.')
 
@@ -81,7 +88,10 @@ def _check_sizes(task: task_lib.GeneralizationTask, length: int) -> None:
   for name in ('input_size', 'output_size'):
     where = blame.method(task, name)
     with blame.blamed(where):
-      _check_whole(where, getattr(task, name), 1)
+      # Of one answer nothing is to be learned.
+      _check_whole(
+        where, getattr(task, name), 2 if name == 'output_size' else 1, _MAX_SIZE
+      )
   names = {'output_length': 0}
   if isinstance(task, task_lib.TokenTask):
     names['input_length'] = 1
@@ -110,12 +120,14 @@ def _lengths(longest: int) -> list[int]:
   return sorted({*short, *powers, longest})
 
 
-def _check_whole(where: str, value: Any, minimum: int) -> None:
+def _check_whole(
+  where: str, value: Any, minimum: int, maximum: int = options.MAX_INT
+) -> None:
   is_whole = hasattr(value, '__index__') and not isinstance(value, bool)
-  if not is_whole or operator.index(value) < minimum:
+  if not is_whole or not minimum <= operator.index(value) <= maximum:
     raise blame.UserCodeError(
-      f'{where}: it must be a whole number, at least {minimum}, got'
-      f' {repr(value).splitlines()[0]}.'
+      f'{where}: it must be a whole number, {minimum} to {maximum:,}, got'
+      f' {reprlib.repr(value).splitlines()[0]}.'
     )
 
 
@@ -154,20 +166,26 @@ def _device_targets(
 
     # The second time no work, but for what it draws from elsewhere.
     first, second = tokens(), tokens()
+    wider = jnp.pad(
+      first, ((0, 0), (_PADDING, 0)), constant_values=task_lib.NO_SYMBOL
+    )
     where = blame.method(task, 'sample_tokens', lengths[-1])
     _check_array(where, first, [(batch_size, width)], np.integer)
     answers = _called(task, 'solve', lengths[-1], first)
     where = blame.method(task, 'solve', lengths[-1])
     _check_array(where, answers, answer_shapes, np.integer)
-    return first, second, answers
+    again = [
+      _called(task, 'solve', lengths[-1], tokens) for tokens in (first, wider)
+    ]
+    return first, second, answers, again
 
   for n in lengths:
     where = blame.method(task, 'sample_tokens', n)
     with blame.blamed(where):
-      tokens, again, answers = jax.device_get(
+      tokens, redrawn, answers, (again, padded) = jax.device_get(
         sample(jax.random.key(0), np.int32(n))
       )
-    if (tokens != again).any():
+    if (tokens != redrawn).any():
       raise blame.UserCodeError(
         f'{where}: two calls with the same rng differ; it must draw with'
         ' jax.random, from rng alone.'
@@ -175,7 +193,18 @@ def _device_targets(
     num_symbols = task.input_length(n)
     _check_values(where, tokens, 'symbols', task.input_size, num_symbols)
     where = blame.method(task, 'solve', n)
+    if (answers != again).any():
+      raise blame.UserCodeError(
+        f'{where}: two calls with the same tokens differ; answers must depend'
+        ' on the tokens alone.'
+      )
     answers = answers.reshape(batch_size, -1)
+    padded = padded.reshape(batch_size, -1)
+    if (padded[:, padded.shape[1] - answers.shape[1] :] != answers).any():
+      raise blame.UserCodeError(
+        f'{where}: answers differ where {task_lib.NO_SYMBOL} stands before a'
+        ' string more often; they must depend on its symbols alone.'
+      )
     num_answers = 1 if is_single else data.output_length(task, num_symbols)
     _check_values(where, answers, 'answers', task.output_size, num_answers)
     target = answers[..., None] == np.arange(task.output_size)

@@ -244,12 +244,13 @@ def evaluate(
 
   def check():  # What is impossible fails now, or never.
     evaluation.check_numbers(lengths, num_sequences, batch_tokens)
-    experiment = load_experiment(workdir)
+    experiment, is_own = load_experiment(workdir), True
     if max_levels not in (None, experiment.max_levels):
       config_lib.check_fields(experiment.architecture, ['max_levels'])
       experiment = dataclasses.replace(experiment, max_levels=max_levels)
       config_lib.make_model(experiment)
-      workdir_lib.check_elsewhere(folder, workdir)
+      is_own = False
+    workdir_lib.check_output(folder, workdir, is_own)
     if data_dir:
       elsewhere = dataclasses.replace(experiment, data_dir=data_dir)
       text = load_text(elsewhere)

@@ -4,7 +4,7 @@ A preset is a grid of tasks and models. A cell of it is one task and one model,
 trained at each learning rate with each seed; `cells` spells them out.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
 import itertools
@@ -12,7 +12,7 @@ import reprlib
 from typing import Any
 
 from experiments.formal import config as config_lib
-from experiments.formal import registries
+from experiments.formal import models, registries
 
 Fields = Mapping[str, Any]
 
@@ -103,6 +103,22 @@ def cells(preset: Preset) -> list[Cell]:
       tests = preset.tests.get(task, {'': experiment.task_params})
       found.append(Cell(task, model, experiment, runs, tests))
   return found
+
+
+def check_read(preset: Preset, names: Iterable[str]) -> None:
+  """Refuses sizes that no model of a preset reads.
+
+  Args:
+    preset: Its cells.
+    names: Fields that were given for all of them.
+
+  Raises:
+    ValueError: If no cell's model reads one, or an experiment is impossible.
+  """
+  unread = [models.unread_sizes(cell.experiment) for cell in cells(preset)]
+  for name in names:
+    if all(name in sizes for sizes in unread):
+      raise ValueError(f'--{name} {unread[0][name]}')
 
 
 @contextlib.contextmanager

@@ -158,7 +158,8 @@ def read(path: str, modules: Mapping[str, Iterable[str]]) -> grid.Preset:
       the file does.
 
   Raises:
-    ValueError: If it cannot be read, is no sweep, or names other modules.
+    ValueError: If it cannot be read, is no sweep, names other modules, or gives
+      a size that no model reads.
   """
   preset = _read(path, _with_files)
   named = {
@@ -176,6 +177,11 @@ def read(path: str, modules: Mapping[str, Iterable[str]]) -> grid.Preset:
     raise ValueError(f'{path} names a module, {run.to_trust(field, name)}.')
   for field, name in sorted(given - named):
     raise ValueError(f'{path} names no {field} {name!r}, so leave it out.')
+  with grid.blamed(path):
+    grid.check_read(preset, preset.base)
+    for model, fields in preset.models.items():
+      of_model = dataclasses.replace(preset, models={model: fields})
+      grid.check_read(of_model, fields)
   return preset
 
 

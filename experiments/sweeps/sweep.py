@@ -83,8 +83,8 @@ def narrowed(
       is done also in place of what cells have of their own.
 
   Raises:
-    ValueError: If it has no such task or model, nothing is left, or cells have
-      another field of their own.
+    ValueError: If it has no such task or model, nothing is left, cells have
+      another field of their own, or no model reads a size.
   """
   selection.check_lists(
     tasks=tasks, models=models, learning_rates=learning_rates, seeds=seeds
@@ -106,7 +106,7 @@ def narrowed(
         f'--{name} is not one for all: the sweep sets it for {which}. To choose'
         ' it, write a file for --cells.'
       )
-  return dataclasses.replace(
+  found = dataclasses.replace(
     preset,
     base={**preset.base, **fields},
     tasks={k: _with(v, amounts) for k, v in tasks.items()},
@@ -115,6 +115,8 @@ def narrowed(
     learning_rates=learning_rates or preset.learning_rates,
     seeds=seeds or preset.seeds,
   )
+  grid.check_read(found, fields)
+  return found
 
 
 def _with(fields, others):
@@ -256,14 +258,7 @@ def _make(cell: grid.Cell) -> _Made:
     with grid.blamed(f'{cell.name}, the test {test!r}'):
       tested = dataclasses.replace(experiment, task_params=dict(params))
       other = task if tested == experiment else builders.make_task(tested)
-      sizes, others = (
-        (made.input_size, made.output_size) for made in (task, other)
-      )
-      if sizes != others:
-        raise ValueError(
-          'it has {} input symbols and {} answers, but the task has {} and'
-          ' {}.'.format(*others, *sizes)
-        )
+      builders.check_sizes(other, task)
       tests[test] = tested, other
   return _Made(task, model, tests)
 

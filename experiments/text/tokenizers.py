@@ -52,7 +52,8 @@ class Tokenizer:
 
 def _make_byte(vocabulary_dir: str) -> Tokenizer:
   """The 256 bytes of UTF-8 and end-of-text."""
-  del vocabulary_dir
+  if vocabulary_dir:
+    raise ValueError('vocabulary_dir is for gpt2, not for byte.')
   pieces = [bytes([b]) for b in range(_NUM_BYTES)] + [END_OF_TEXT.encode()]
 
   def encode(text):

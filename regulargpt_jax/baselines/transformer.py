@@ -63,7 +63,6 @@ class TransformerConfig:
     encodings = _Encodings(self.positional_encodings)
     for name in (
       'embedding_dim',
-      'num_layers',
       'num_heads',
       'num_hiddens_per_head',
       'attention_window',

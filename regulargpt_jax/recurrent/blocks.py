@@ -85,8 +85,10 @@ def _check(fields: Mapping[str, Any]) -> None:
   """
   for name, value in fields.items():
     if isinstance(value, int) and not isinstance(value, bool):
-      sizes.check(name, value)
-  sizes.check('num_layers', fields.get('num_layers', 1), 1, sizes.MAX_LAYERS)
+      is_layers = name == 'num_layers'
+      sizes.check(
+        name, value, 1, sizes.MAX_LAYERS if is_layers else sizes.MAX_SIZE
+      )
   width, num_heads = fields['width'], fields.get('num_heads', 1)
   if width % num_heads:
     raise ValueError(f'num_heads must divide width ({width}), got {num_heads}.')

@@ -57,7 +57,8 @@ def labels_of(strings: reading.Strings) -> list[str]:
   if len(names) > 1:
     return description.in_order(names)
   raise ValueError(
-    f'There is nothing to learn: all strings have the label {names[0]!r}.'
+    'There is nothing to learn: all strings but the empty one have the label'
+    f' {names[0]!r}.'
   )
 
 

@@ -218,8 +218,8 @@ def test_processes_with_unlike_commands_are_refused(tmp_path):
   ('flags', 'message'),
   [
     (['--seeds=a'], '--seeds must be whole numbers'),
-    (['--seeds='], 'seeds must not be empty'),
-    (['--tasks='], 'tasks must not be empty'),
+    (['--seeds='], '--seeds is empty; give it a value, or leave it out'),
+    (['--results='], '--results is empty'),
     (['--time_budget_s=nan'], 'time_budget_s must be at least 0'),
     (['--results=README.md'], 'README.md'),
   ],

@@ -47,8 +47,8 @@ def _saved(workdir, change=lambda flat: None, **settings):
   return workdir
 
 
-def _certified(workdir):
-  certificate.certify(str(workdir), _MAX_CHUNKS)
+def _certified(workdir, max_chunks=_MAX_CHUNKS):
+  certificate.certify(str(workdir), max_chunks)
   return json.loads((workdir / 'certificate.json').read_text())
 
 
@@ -61,7 +61,7 @@ def _is_complete(workdir, results):
 
 def test_a_compiled_model(tmp_path, capsys):
   workdir = _compiled(tmp_path / 'run', task='cycle_navigation')
-  results = _certified(workdir)
+  results = _certified(workdir, max_chunks=None)
   assert results['proved'] and results['is_right']
   assert results['num_regions'] == 5
   _is_complete(workdir, results)
@@ -125,4 +125,7 @@ def test_what_cannot_be_certified_is_refused(tmp_path):
     certificate.certify(str(workdir), _MAX_CHUNKS)
   with pytest.raises(ValueError, match='max_chunks must be at least 1'):
     certificate.certify(str(workdir), 0)
+  workdir = _compiled(tmp_path / 'thin', task='parity_check')
+  with pytest.raises(ValueError, match='max_chunks is not for a compiled'):
+    certificate.certify(str(workdir), _MAX_CHUNKS)
   assert not list(workdir.glob('certificate*'))

@@ -131,3 +131,23 @@ def test_evaluating_otherwise_needs_its_own_folder(tmp_path):
   run.train_and_evaluate(tiny.TINY, str(tmp_path / 'run'))
   with pytest.raises(ValueError, match='output_dir'):
     run.evaluate(str(tmp_path / 'run'), max_range_test_length=7)
+
+
+@pytest.mark.parametrize(
+  ('name', 'message'),
+  [('config.json', 'holds a trained run'), ('results/a', 'holds a sweep')],
+)
+def test_results_do_not_go_into_a_strangers_folder(name, message, tmp_path):
+  trained, other = tmp_path / 'trained', tmp_path / 'other'
+  workdir_lib.claim(tiny.TINY, str(trained))
+  (other / name).parent.mkdir(parents=True)
+  (other / name).touch()
+  with refusals.one_line(f'{message}: give another --output_dir'):
+    run.evaluate(str(trained), str(other))
+
+
+def test_another_task_must_have_as_many_symbols(tmp_path):
+  fields = {'task': 'word_problem', 'task_params': {'group': 'Z2'}}
+  workdir_lib.claim(dataclasses.replace(tiny.TINY, **fields), str(tmp_path))
+  with refusals.one_line('test has 3 input .* that of the training 2 and 2'):
+    run.evaluate(str(tmp_path), lengths=[3], task_params={'group': 'Z3'})

@@ -97,16 +97,41 @@ def test_what_a_task_cannot_do_is_one_line(name, value, message):
     ('solve', lambda x: x * 1.0, '5: .*float32, not .* whole'),
     ('solve', lambda x: x + 1, '1: answers must be 0 to 2, got 3'),
     ('solve', lambda x: x * 0 - 1, '1: .* have 1 answers'),
+    ('solve', lambda x: (x + np.random.randint(2)) % 3, '1: two calls'),
     ('pointwise_loss_fn', lambda x: x.sum(-1), r'5: .* \(4,\), not \(4, 3\)'),
     ('pointwise_loss_fn', lambda x: x > 0, '5: .*bool, not'),
     ('pointwise_loss_fn', lambda x: x / 0, '1: .*not finite'),
     ('accuracy_fn', lambda x: x.mean(), r'5: .* shape \(\), not \(4,\)'),
     ('accuracy_fn', lambda x: 100 * x + 2, '1: .* 0 to 1'),
     ('accuracy_mask', lambda x: x[:, None], r'5: .* \(4, 1\), not \(4,\)'),
+    ('accuracy_mask', lambda x: x * 0, '5: no output symbol counts'),
   ],
 )
 def test_what_a_task_must_not_return_is_named(name, change, message):
   _check_is_named(own_tasks.LastSymbol, name, change, message)
+
+
+@pytest.mark.parametrize(
+  'solve',
+  [
+    lambda self, tokens: jnp.sum(tokens, -1) % 2,  # Adds what stands for none.
+    lambda self, tokens: 0 * tokens[:, -1] + tokens.shape[1] % 2,
+  ],
+)
+def test_answers_must_not_depend_on_padding(solve):
+  task = type('Own', (own_tasks.LastSymbol,), {'solve': solve})()
+  _check_says(task, 'Own.solve, length 1: answers differ where -1 stands')
+
+
+@pytest.mark.parametrize(
+  ('sizes', 'message'),
+  [
+    ({'input_size': 10**12}, 'input_size: .* 1 to 1,048,576, got 1000000000'),
+    ({'output_size': 1}, 'output_size: .*number, 2 to 1,048,576, got 1'),
+  ],
+)
+def test_impossible_sizes_are_named(sizes, message):
+  _check_says(type('Own', (own_tasks.LastSymbol,), sizes)(), f'Own.{message}')
 
 
 @pytest.mark.parametrize(

@@ -89,15 +89,15 @@ def test_an_automaton_is_a_file_or_json(tmp_path):
     ({'models': {'rnn': {'hidden': 3}}}, "models, rnn has 'hidden'; what it"),
     ({'base': {'seed': 1}}, 'base has seed; give a list, seeds'),
     ({'base': {'batch_size': '4'}}, 'base: batch_size must be'),
-    ({'seeds': 3}, 'seeds must be a list, each of it a whole number'),
+    ({'seeds': 3}, r'seeds must be a list \(each of it a whole number'),
     ({'seeds': [1, 1]}, 'seeds must differ'),
-    ({'seeds': [1, 1.0]}, 'seeds must be a list, each of it a whole number'),
+    ({'seeds': [1, 1.0]}, r'seeds must be a list \(each of it a whole number'),
     ({'learning_rates': [1, 1.0]}, 'learning_rates must differ'),
     ({'seeds': [-1]}, 'pairs/rnn: seed must be at least 0'),
     ({'learning_rates': []}, 'learning_rates must not be empty'),
     (
       {'learning_rates': ['a']},
-      'learning_rates must be a list, each of it a finite',
+      r'learning_rates must be a list \(each of it a finite',
     ),
     ({'tests': {'d_2': {}}}, "tests has 'd_2'; what it may have is pairs"),
     ({'tests': {'pairs': {'p': 1}}}, "test 'p' of pairs must be a JSON object"),
@@ -119,6 +119,8 @@ def test_an_automaton_is_a_file_or_json(tmp_path):
     ({'base': {'regex': '0'}}, "our task tomita_4, but base says '0'"),
     ({'base': {'architecture': 'lstm'}}, 'it is called as our model rnn'),
     ({'about': 1}, 'about must be text'),
+    ({'base': {'thickness': 2}, 'models': {'rnn': {}}}, '--thickness is an'),
+    ({'models': {'rnn': {'num_heads': 2}, 'lstm': {}}}, '--num_heads is not'),
     (
       {'tasks': {'a': {'automaton': '/absent.att'}}, 'tests': {}},
       r'absent\.att',
@@ -250,7 +252,7 @@ def test_a_score_needs_training_and_longer_strings(fields, message, tmp_path):
   [
     ('parity_check', {'probabilty': 0.1}, 'probabilty'),
     ('pairs', {'probability': 0.1}, '--task_params is not for --regex'),
-    ('sized', {'n': 3}, 'it has 3 .* and 5 answers, but the task has 2 and 2'),
+    ('sized', {'n': 3}, 'test has 3 .* and 5 answers, .* training 2 and 2'),
     ('sized', {'n': 2}, None),
   ],
 )
@@ -376,9 +378,10 @@ def test_its_report_shows_what_is_measured_and_what_is_missing(
 
 
 def test_a_file_of_cells_is_measured(tmp_path):
-  tiny = dataclasses.asdict(presets.PRESETS['smoke'])['base']
+  base = dict(presets.PRESETS['smoke'].base)
+  del base['embedding_dim'], base['num_heads']  # An RNN has neither.
   cells = {
-    'base': {**tiny, 'sequence_length': 5, 'max_range_test_length': 8},
+    'base': {**base, 'sequence_length': 5, 'max_range_test_length': 8},
     'tasks': {'pairs': {'regex': '(01|10)*'}},
     'models': {'rnn': {'architecture_params': {'hidden_size': 4}}},
     'seeds': [0, 1],

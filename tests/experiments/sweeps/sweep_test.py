@@ -158,6 +158,24 @@ def test_every_run_of_a_preset_is_possible(fields, message):
     grid.cells(sweep.narrowed(presets.PRESETS['smoke'], **fields))
 
 
+def test_sizes_that_no_model_reads_are_refused():
+  smoke = presets.PRESETS['smoke']
+  with pytest.raises(ValueError, match='--thickness is an option of regular'):
+    sweep.narrowed(smoke, models=['rnn'], thickness=3)
+  with pytest.raises(ValueError, match='--embedding_dim is not for rnn'):
+    sweep.narrowed(smoke, models=['rnn'], embedding_dim=99)
+  both = sweep.narrowed(smoke, embedding_dim=16)
+  assert {c.experiment.embedding_dim for c in grid.cells(both)} == {16}
+
+
+def test_a_trained_run_is_no_place_for_a_sweep(tmp_path):
+  (tmp_path / 'config.json').touch()
+  preset = sweep.narrowed(presets.PRESETS['smoke'], models=['rnn'])
+  with pytest.raises(ValueError, match='trained run: give another --workdir'):
+    sweep.sweep('smoke', preset, str(tmp_path))
+  assert [path.name for path in tmp_path.iterdir()] == ['config.json']
+
+
 def test_what_a_preset_does_not_have():
   preset = presets.PRESETS['smoke']
   with pytest.raises(ValueError, match=r'no task .*it has even_pairs'):
