@@ -187,7 +187,8 @@ class Checkpoints:
     except Exception as error:  # Of many kinds; the files are as written.
       raise OSError(
         f'Checkpoint {step} in {self._folder} does not fit the experiment:'
-        f' {errors.first_line(error)}'
+        # Orbax adds how its own callers may go on.
+        f' {errors.first_line(error).partition(". ")[0]}.'
       ) from error
 
   def close(self) -> None:

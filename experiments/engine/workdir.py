@@ -221,7 +221,12 @@ def load(workdir: str, *kinds: type[experiment_lib.BaseExperiment]) -> Held:
       contents.get('experiment'), dict
     ):
       raise ValueError('it holds no experiment.')
-    experiment = _kind(contents['experiment'], kinds)(**contents['experiment'])
+    fields = contents['experiment']
+    kind = _kind(fields, kinds)
+    unknown = sorted({*fields} - {*kind.__dataclass_fields__})
+    if unknown:
+      raise ValueError(f'an experiment has no {unknown[0]!r}.')
+    experiment = kind(**fields)
     runs = [_as_run(*run) for run in contents.get('runs') or ()]
     return Held(experiment, experiment.runs(runs))
   except FileNotFoundError:

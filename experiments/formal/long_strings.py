@@ -61,13 +61,13 @@ def tested(
     )
   for length in lengths:
     parameters.check_bounds('lengths', length, 1, config_lib.MAX_LENGTH)
-  return experiment.replaced(
-    **overrides,
-    min_range_test_length=1,
-    max_range_test_length=max(lengths),
-    adversarial=False,
-    test_strings={},
-  )
+  these = {
+    'min_range_test_length': 1,
+    'max_range_test_length': max(lengths),
+    'adversarial': False,
+    'test_strings': {},
+  }
+  return experiment.replaced(**{**overrides, **these})
 
 
 def check(

@@ -87,7 +87,9 @@ def test_a_model_has_the_room_that_it_has_in_range_evaluation():
     architecture='tape_rnn',
     architecture_params={'hidden_size': 4, 'memory_cell_size': 2},
   )
-  experiment = long_strings.tested(trained, [20], {})
+  # As a command gives them, of which none is given.
+  overrides = {'adversarial': None, 'min_range_test_length': None}
+  experiment = long_strings.tested(trained, [20], overrides)
   task, model = builders.make_task_and_model(experiment)
   params = jax.vmap(model.init)(jax.random.split(jax.random.key(3), 1))
   (found,) = long_strings.evaluate(experiment, task, model, params, [20])
