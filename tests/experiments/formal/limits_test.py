@@ -6,6 +6,7 @@ from experiments.engine import estimates
 from experiments.engine import workdir as workdir_lib
 from experiments.formal import builders, config, limits, run, task_checks
 from tests import refusals
+from tests.experiments.formal import tiny
 
 _TINY = {
   'embedding_dim': 8,
@@ -16,11 +17,9 @@ _TINY = {
   'range_test_batch_size': 4,
   'training_steps': 1,
 }
-# Those of recurrent models are parameters.
-_NO_SIZES = {'embedding_dim': 64, 'num_heads': 8}
-_RNN = {'architecture': 'rnn', **_NO_SIZES}
-_NDSTACK = {'architecture': 'ndstack_rnn', **_NO_SIZES}
-_TAPE = {'architecture': 'tape_rnn', **_NO_SIZES}
+_RNN = {'architecture': 'rnn', **tiny.NO_SIZES}
+_NDSTACK = {'architecture': 'ndstack_rnn', **tiny.NO_SIZES}
+_TAPE = {'architecture': 'tape_rnn', **tiny.NO_SIZES}
 
 
 @pytest.fixture(autouse=True)
@@ -63,12 +62,12 @@ def _params(**params):
     ({**_RNN, 'batch_size': 10**8}, '100,000,000 strings'),
     # Of which every place has a vector, and every pair of places a weight.
     (
-      {**_NO_SIZES, 'architecture': 'mamba_2', 'sequence_length': 2**23},
+      {**tiny.NO_SIZES, 'architecture': 'mamba_2', 'sequence_length': 2**23},
       'strings of up to 8,388,608 symbols need about',
     ),
     *(
       (
-        {**_NO_SIZES, 'architecture': name, 'max_range_test_length': 10**6},
+        {**tiny.NO_SIZES, 'architecture': name, 'max_range_test_length': 10**6},
         'test strings of up to 1,000,000 symbols need about',
       )
       for name in ('looped_transformer', 'transformer_encoder')

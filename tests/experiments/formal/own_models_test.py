@@ -25,14 +25,7 @@ from tests import refusals
 from tests.experiments.formal import own_models, tiny
 
 _MODULE = 'tests.experiments.formal.own_models'
-# Options of our own architectures are not for a user's.
-_DEFAULTS = dataclasses.replace(
-  tiny.TINY,
-  **{
-    name: getattr(config.Experiment, name)
-    for name in ('chunk_size', 'embedding_dim', 'num_heads')
-  },
-)
+_DEFAULTS = dataclasses.replace(tiny.TINY, **tiny.NO_SIZES)
 _TINY = dataclasses.replace(
   _DEFAULTS,
   model_module=_MODULE,

@@ -9,6 +9,7 @@ import pytest
 
 from experiments.formal import builders, config
 from tests import slow
+from tests.experiments.formal import tiny
 
 _EXPERIMENT = config.Experiment(
   task='word_problem',
@@ -28,8 +29,7 @@ _FIELDS = {
   'transformer': {'architecture_params': {'num_layers': 1}},
   'mamba_2': {
     'architecture_params': {'width': 8, 'num_layers': 1},
-    'embedding_dim': config.Experiment.embedding_dim,
-    'num_heads': config.Experiment.num_heads,
+    **tiny.NO_SIZES,
   },
 }
 

@@ -12,6 +12,7 @@ import pytest
 from experiments.formal import builders, config, data, registries, training
 from regulargpt_jax import baselines, recurrent
 from tests import slow
+from tests.experiments.formal import tiny
 
 _LENGTH = 5
 _WIDTHS = (5, 8)
@@ -43,9 +44,8 @@ _SMALL = {
 
 
 def _experiment(architecture, task, **fields):
-  if architecture in recurrent.MODELS:  # Options of others are refused.
-    for name in ('chunk_size', 'embedding_dim', 'num_heads'):
-      fields.setdefault(name, getattr(config.Experiment, name))
+  if architecture in recurrent.MODELS:
+    fields = {**tiny.NO_SIZES, **fields}
   return dataclasses.replace(
     _TINY,
     architecture=architecture,

@@ -18,6 +18,12 @@ TINY = config.Experiment(
   checkpoint_every=2,
 )
 
+# Sizes of our own architectures, which others refuse, at their defaults.
+NO_SIZES = {
+  name: getattr(config.Experiment, name)
+  for name in ('chunk_size', 'embedding_dim', 'num_heads')
+}
+
 
 def train(experiment, workdir):
   task, model = builders.make_task_and_model(experiment)

@@ -19,6 +19,7 @@ from experiments.formal import (
 )
 from regulargpt_jax import recurrent
 from tests import slow
+from tests.experiments.formal import tiny
 
 _TINY = config.Experiment(embedding_dim=8, num_heads=2, sequence_length=9)
 _WIDTH = 9
@@ -50,7 +51,7 @@ def test_training_and_evaluation_lower_for_tpu(architecture, task_name):
   params = {}
   sizes = {}
   if architecture in recurrent.MODELS:
-    sizes = {'embedding_dim': 64, 'num_heads': 8}  # Which are not for them.
+    sizes = tiny.NO_SIZES
     params['width'] = 8
   elif not architecture.startswith(('transformer', 'regular')):
     params['hidden_size'] = 8

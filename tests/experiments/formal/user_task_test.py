@@ -27,7 +27,6 @@ from tests.experiments.formal import tiny
 from tests.tasks import checks
 
 _MODULE = 'tests.experiments.formal.user_task'
-_SIZES = ('chunk_size', 'embedding_dim', 'num_heads')  # An RNN has others.
 _TINY = dataclasses.replace(
   tiny.TINY, task_module=_MODULE, task='FirstSymbol', checkpoint_every=3
 )
@@ -43,8 +42,7 @@ _TINY = dataclasses.replace(
 def test_a_benchmark_task_trains_unchanged(task, architecture, tmp_path):
   experiment = dataclasses.replace(_TINY, task=task)
   if architecture == 'rnn':
-    defaults = {name: getattr(config.Experiment, name) for name in _SIZES}
-    experiment = experiment.replaced(architecture='rnn', **defaults)
+    experiment = experiment.replaced(architecture='rnn', **tiny.NO_SIZES)
   for name in ('first', 'second'):
     run.train_and_evaluate(experiment, str(tmp_path / name))
     np.random.seed(123)  # The task draws from it; we must not care.
