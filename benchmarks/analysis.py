@@ -19,7 +19,6 @@ _DIM = flags.DEFINE_integer('embedding_dim', 256, 'Width of the model.')
 _TASK = flags.DEFINE_string('task', 'parity_check', 'Whose strings to run.')
 _NUM_STRINGS = flags.DEFINE_integer('num_strings', 128, 'Strings.')
 _LENGTH = flags.DEFINE_integer('length', 500, 'Length of the strings.')
-_MAX_CLUSTERS = 64
 
 
 def main():
@@ -29,7 +28,7 @@ def main():
   state = training.init_state(experiment, model)
   subject = subject_lib.make(experiment, task, model, state.params)
   num_strings, length = _NUM_STRINGS.value, _LENGTH.value
-  search = clusters.Search(num_strings, _MAX_CLUSTERS)
+  search = clusters.Search(num_strings, clusters.MAX_CLUSTERS)
   string = '01' * 32
   rows, total = [], 0.0
   with tempfile.TemporaryDirectory() as folder:

@@ -26,7 +26,9 @@ _CONTRACTION = flags.DEFINE_float('contraction_weight', 0.1, 'Likewise.')
 _SPREAD = flags.DEFINE_float('spread_weight', 0.0, 'Likewise.')
 _NODES = flags.DEFINE_float('node_weight', 0.0, 'Likewise.')
 _PARAMS = flags.DEFINE_string('architecture_params', '{}', 'Likewise.')
-_MAX_CHUNKS = flags.DEFINE_integer('max_chunks', 2**13, 'As of launch.certify.')
+_MAX_CHUNKS = flags.DEFINE_integer(
+  'max_chunks', certificate.MAX_CHUNKS, 'As of launch.certify.'
+)
 
 
 def _row(task_name):

@@ -5,7 +5,7 @@ python -m launch.analyze --workdir=runs/default --analysis=clusters
 
 from absl import flags
 
-from experiments.analysis import analyses
+from experiments.analysis import analyses, clusters
 from launch import flag_lib
 
 _WORKDIR = flags.DEFINE_string(
@@ -37,7 +37,7 @@ _LENGTH = flags.DEFINE_integer('length', 500, 'Length of those strings.')
 _MAX_CLUSTERS = flags.DEFINE_integer(
   'max_clusters',
   None,
-  f'Most clusters to look for, {analyses.MAX_CLUSTERS} unless given; not for'
+  f'Most clusters to look for, {clusters.MAX_CLUSTERS} unless given; not for'
   ' receptive_field, which looks for none.',
 )
 

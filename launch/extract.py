@@ -5,7 +5,7 @@ python -m launch.extract --workdir=runs/default
 
 from absl import flags
 
-from experiments.analysis import extraction
+from experiments.analysis import clusters, extraction
 from launch import flag_lib
 
 _WORKDIR = flags.DEFINE_string(
@@ -26,7 +26,7 @@ _LENGTH = flags.DEFINE_integer(
   'Clusters are found from strings of 1 to this many symbols.',
 )
 _MAX_CLUSTERS = flags.DEFINE_integer(
-  'max_clusters', 64, 'Most clusters to look for.'
+  'max_clusters', clusters.MAX_CLUSTERS, 'Most clusters to look for.'
 )
 _MAX_TEST_LENGTH = flags.DEFINE_integer(
   'max_test_length',

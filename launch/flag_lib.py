@@ -361,9 +361,7 @@ def run(main: Callable[[], None]) -> None:
     except (ValueError, OSError, loop.DivergedError) as error:
       # Orbax and JAX pass on a lost connection as errors of many kinds.
       is_lost = jax.process_count() > 1 and 'Gloo' in str(error)
-      line = str(error)
-      if isinstance(error, OSError) and error.filename and error.strerror:
-        line = f'{error.filename}: {error.strerror}'  # Without its number.
+      line = errors.said(error)
       _fail(f'Error: {_lost(line) if is_lost else line}')
     except ModuleNotFoundError as error:  # Of an extra that a command imports.
       _fail(f"Error: {error}; perhaps pip install -e '.[text]' is needed.")

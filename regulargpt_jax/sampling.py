@@ -6,8 +6,6 @@ from flax import linen as nn
 import jax
 import jax.numpy as jnp
 
-from regulargpt_jax import sizes
-
 # Logits divided by less would overflow.
 _MIN_TEMPERATURE = 1e-30
 
@@ -49,7 +47,8 @@ def sample(
     raise ValueError(
       f'The prompt must have shape [B, T], T > 0, got {prompt_BxT.shape}.'
     )
-  sizes.check('num_tokens', num_tokens)
+  if num_tokens < 1:
+    raise ValueError(f'num_tokens must be at least 1, got {num_tokens}.')
   if not temperature >= 0:
     raise ValueError(f'temperature must be at least 0, got {temperature}.')
   vocab_size = model.config.output_size

@@ -63,7 +63,7 @@ def _look_up_models(name, workdir, results, models, *unused, **unused_too):
 
 # Where each command's work begins, and what is made of its flags all the same.
 _WORK = {
-  'analyze': ('experiments.analysis.analyze', None),
+  'analyze': ('experiments.analysis.analyses.analyze', None),
   'certify': ('experiments.analysis.certificate.certify', None),
   'compare': ('experiments.sweeps.comparison.compare', None),
   'convert': ('experiments.formal.automata.convert', automata.convert),

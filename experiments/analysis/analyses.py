@@ -7,7 +7,6 @@ from experiments.formal import config as formal_config
 from experiments.language import config as language_config
 
 NAMES = ('clusters', 'receptive_field', 'attention')
-MAX_CLUSTERS = 64
 
 
 def analyze(
@@ -27,8 +26,8 @@ def analyze(
     string: What 'attention' looks at; the others take none.
     num_strings: Strings of the task to run.
     length: Of the strings.
-    max_clusters: Most clusters to look for, `MAX_CLUSTERS` unless given;
-      'receptive_field' looks for none.
+    max_clusters: Most clusters to look for, `clusters.MAX_CLUSTERS` unless
+      given; 'receptive_field' looks for none.
     task_module: See `experiments.formal.run.load_experiment`.
 
   Raises:
@@ -43,7 +42,8 @@ def analyze(
       ' none.'
     )
   search = clusters.Search(
-    num_strings, MAX_CLUSTERS if max_clusters is None else max_clusters
+    num_strings,
+    clusters.MAX_CLUSTERS if max_clusters is None else max_clusters,
   )
   clusters.check(search, length)
   held = workdir_lib.load(

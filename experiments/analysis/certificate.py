@@ -22,7 +22,7 @@ from regulargpt_jax.analysis import (
 NAME = 'certificate'
 MAX_CHUNKS = 2**13
 # Strings from which clusters are found: so many of each length up to so many.
-_NUM_STRINGS, _LENGTH, _MAX_CLUSTERS = 64, 40, 64
+_NUM_STRINGS, _LENGTH = 64, 40
 _MAX_STATES = 2000
 _CHUNK_SIZES = (2, 3)
 # Wider models need more memory than is worth the try.
@@ -137,7 +137,7 @@ def _trained(subject, max_chunks) -> tuple[clusters.Nodes, np.ndarray, Any]:
 
 def _nodes(subject) -> clusters.Nodes:
   """Returns states of strings, and their clusters."""
-  search = clusters.Search(_NUM_STRINGS, _MAX_CLUSTERS)
+  search = clusters.Search(_NUM_STRINGS, clusters.MAX_CLUSTERS)
   return clusters.find(subject, search, range(1, _LENGTH + 1))
 
 

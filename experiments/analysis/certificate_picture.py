@@ -26,8 +26,9 @@ def draw(
     found: Regions that it does not leave.
   """
   plane = decomposition.PCA(2)
-  with np.errstate(invalid='ignore'):  # There may be one region only.
-    plane.fit(found.centers)
+  with np.errstate(invalid='ignore'):  # Regions may share their center.
+    # Twice, since there may be one region only, and a plane needs two.
+    plane.fit(np.repeat(found.centers, 2, axis=0))
   shares = np.nan_to_num(plane.explained_variance_ratio_)
   are_points = found.shapes is None
   num_panels = 2 if are_points else 3

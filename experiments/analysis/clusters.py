@@ -21,6 +21,7 @@ from experiments.engine import options, parameters, pictures, progress, tables
 from regulargpt_jax.analysis import clusters, tree
 from tasks import task as task_lib
 
+MAX_CLUSTERS = 64
 # Outputs that the clusters are found from, and that are drawn.
 _SAMPLE_SIZE = 2000
 _MAX_IN_LEGEND = 12

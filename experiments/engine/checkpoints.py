@@ -188,7 +188,7 @@ class Checkpoints:
       raise OSError(
         f'Checkpoint {step} in {self._folder} does not fit the experiment:'
         # Orbax adds how its own callers may go on.
-        f' {errors.first_line(error).partition(". ")[0]}.'
+        f' {errors.first_line(error).partition(". ")[0].removesuffix(".")}.'
       ) from error
 
   def close(self) -> None:

@@ -170,7 +170,9 @@ def on_all(function: Callable[[], _T]) -> _T:
     result = function()
   except (ValueError, OSError) as error:
     kind = b'V' if isinstance(error, ValueError) else b'O'
-    told = kind + str(error).encode(errors='backslashreplace')[:_MAX_MESSAGE]
+    told = (
+      kind + errors.said(error).encode(errors='backslashreplace')[:_MAX_MESSAGE]
+    )
   told_PxN = multihost_utils.process_allgather(
     np.frombuffer(told.ljust(_MAX_MESSAGE + 1, b'\0'), np.uint8)
   )

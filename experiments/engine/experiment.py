@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 import dataclasses
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from experiments.engine import options
 
@@ -123,3 +123,22 @@ def differences(
     if not field.metadata.get('may_change')
     and getattr(found, field.name) != getattr(wanted, field.name)
   }
+
+
+_Kind = TypeVar('_Kind', bound=BaseExperiment)
+
+
+def of_fields(kind: type[_Kind], fields: Mapping[str, Any]) -> _Kind:
+  """Returns an experiment that someone may have written.
+
+  Args:
+    kind: Its class.
+    fields: As a file has them.
+
+  Raises:
+    ValueError: If a field is unknown, or has a bad value.
+  """
+  unknown = sorted({*fields} - {*kind.__dataclass_fields__})
+  if unknown:
+    raise ValueError(f'an experiment has no {unknown[0]!r}.')
+  return kind(**fields)

@@ -14,6 +14,7 @@ from tensorboardX.proto import event_pb2
 from experiments.engine import devices, files, json_reading, progress
 
 METRICS_FILE = 'metrics.jsonl'
+_MAX_BYTES = 2**30
 # Seconds between two writes to a bucket, in which a file is written whole.
 _BUCKET_INTERVAL_S = 10.0
 
@@ -129,9 +130,13 @@ def read(workdir: str) -> list[dict[str, float]]:
 def _read(path: str) -> tuple[list[dict[str, float]], int]:
   """Returns metrics, and how many lines are foreign: none, nor cut off."""
   try:
-    text = files.read(path).decode(errors='replace')
+    with files.opened(path) as f:
+      contents = f.read(_MAX_BYTES + 1)
   except FileNotFoundError:
     return [], 0
+  if len(contents) > _MAX_BYTES:
+    raise ValueError(f'{path} is larger than {_MAX_BYTES:,} bytes.')
+  text = contents.decode(errors='replace')
   lines, num_foreign = [], 0
   for line in text.splitlines(keepends=True):
     try:

@@ -222,11 +222,7 @@ def load(workdir: str, *kinds: type[experiment_lib.BaseExperiment]) -> Held:
     ):
       raise ValueError('it holds no experiment.')
     fields = contents['experiment']
-    kind = _kind(fields, kinds)
-    unknown = sorted({*fields} - {*kind.__dataclass_fields__})
-    if unknown:
-      raise ValueError(f'an experiment has no {unknown[0]!r}.')
-    experiment = kind(**fields)
+    experiment = experiment_lib.of_fields(_kind(fields, kinds), fields)
     runs = [_as_run(*run) for run in contents.get('runs') or ()]
     return Held(experiment, experiment.runs(runs))
   except FileNotFoundError:

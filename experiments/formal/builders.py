@@ -321,10 +321,14 @@ def make_curriculum(
   return curriculum
 
 
+def trained_bounds(experiment: config_lib.Experiment) -> tuple[int, int]:
+  """Returns the shortest and the longest training string's length."""
+  return make_curriculum(experiment).bounds(experiment.training_steps)
+
+
 def longest_trained(experiment: config_lib.Experiment) -> int:
   """Returns the longest training string's length."""
-  curriculum = make_curriculum(experiment)
-  return curriculum.bounds(experiment.training_steps)[1]
+  return trained_bounds(experiment)[1]
 
 
 def bucket_widths(

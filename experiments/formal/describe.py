@@ -38,9 +38,14 @@ def page(**fields: Any) -> str:
         '--seed is not for --strings without --regex or --automaton: nothing is'
         ' drawn.'
       )
-    if fields.get('min_range_test_length') is not None:
-      # Which says nothing of the longest test string.
-      fields['max_range_test_length'] = config_lib.MAX_LENGTH
+    shortest = fields.get('min_range_test_length')
+    if shortest is not None:
+      # Nothing shorter is asked for, nor does it say how long test strings are.
+      fields |= {
+        'curriculum': 'fixed',
+        'sequence_length': max(shortest, config_lib.Experiment.sequence_length),
+        'max_range_test_length': config_lib.MAX_LENGTH,
+      }
     return describe(config_lib.Experiment().replaced(**fields))
   for name, value in fields.items():
     if value is not None:

@@ -60,6 +60,7 @@ def check_evaluation(
   task: task_lib.GeneralizationTask,
   model: models.Model,
   num_runs: int = 1,
+  fewer: str = 'range_test_batch_size, max_range_test_length or model',
 ) -> None:
   """Checks that the evaluation of a model can fit.
 
@@ -68,6 +69,7 @@ def check_evaluation(
     task: Its task.
     model: Its model.
     num_runs: How many are evaluated together.
+    fewer: What to choose smaller where it does not.
 
   Raises:
     ValueError: As `check`, or if there can be no adversarial pairs.
@@ -81,7 +83,7 @@ def check_evaluation(
   estimates.check(
     f'{batch_size:,} {what}',
     batch_size / mesh.shape['data'] * longest * estimates.TOKEN_BYTES,
-    'range_test_batch_size or max_range_test_length',
+    fewer,
   )
   at_once = model.tested_at_once(batch_size, longest)
   estimates.check(
@@ -89,7 +91,7 @@ def check_evaluation(
     at_once
     / mesh.shape['data']
     * _string_bytes(experiment, task, model, longest),
-    'range_test_batch_size, max_range_test_length or model',
+    fewer,
   )
 
 

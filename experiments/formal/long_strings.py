@@ -34,7 +34,7 @@ _OF_RANGES = (
 )
 
 
-def tested(
+def test_experiment(
   experiment: config_lib.Experiment,
   lengths: Sequence[int],
   overrides: Mapping[str, Any],
@@ -62,7 +62,7 @@ def tested(
   for length in lengths:
     parameters.check_bounds('lengths', length, 1, config_lib.MAX_LENGTH)
   these = {
-    'min_range_test_length': 1,
+    'min_range_test_length': min(lengths),
     'max_range_test_length': max(lengths),
     'adversarial': False,
     'test_strings': {},
@@ -82,18 +82,21 @@ def check(
   """
   at_once = _at_once(experiment, experiment.max_range_test_length)
   limits.check_evaluation(
-    experiment.replaced(range_test_batch_size=at_once), task, model
+    experiment.replaced(range_test_batch_size=at_once),
+    task,
+    model,
+    fewer='lengths or model',
   )
 
 
-class Found(NamedTuple):
+class Tested(NamedTuple):
   """What strings of a length were tested with.
 
   Attributes:
     length: As it was asked for.
-    num_symbols: Of each string, of a task that has strings of some lengths
-      only.
-    accuracy: Of the first run.
+    num_symbols: Of each string: more or less, where the task has strings of
+      some lengths only.
+    accuracy: Of the first run, over all strings together.
   """
 
   length: int
@@ -107,15 +110,16 @@ def evaluate(
   model: models.Model,
   params: chex.ArrayTree,
   lengths: Sequence[int],
-) -> Iterator[Found]:
+) -> Iterator[Tested]:
   """Yields the accuracy on the strings of each length, once.
 
   Args:
-    experiment: What `tested` returns; says how many strings of each length.
+    experiment: What `test_experiment` returns; it says how many strings there
+      are of each length.
     task: What to test on.
     model: What to test.
     params: Its parameters, [R, ...].
-    lengths: As `tested` accepts them.
+    lengths: As `test_experiment` accepts them.
   """
   params = jax.tree.map(lambda x: x[:1], params)
   # That of training, on which the parameters lie.
@@ -129,7 +133,7 @@ def evaluate(
       task, source, model, mesh, width, min_length=width
     )
     call = None
-    accuracies = []
+    num_right = num_counted = 0.0
     with progress.bar(num_parts, 0, f'Length {length:,}', 'part') as bar:
       for part in range(num_parts):
         seed = range_evaluation.TEST_SEED + part
@@ -142,10 +146,11 @@ def evaluate(
               f'the test of strings of {length:,} symbols',
               jax.jit(test).lower(*arguments),
             )
-        accuracy_R, _ = devices.fetch(call(*arguments))
-        accuracies.append(accuracy_R[0])
+        accuracy_R, _, counted = devices.fetch(call(*arguments))
+        num_right += accuracy_R[0] * counted
+        num_counted += counted
         bar.update()
-    yield Found(length, width, float(np.mean(accuracies)))
+    yield Tested(length, width, float(num_right / max(num_counted, 1)))
 
 
 def _at_once(experiment: config_lib.Experiment, length: int) -> int:

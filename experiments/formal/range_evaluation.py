@@ -101,11 +101,11 @@ def evaluate(
       width,
       buckets.shortest_in(width, widths),
     ),
-    out_shardings=(by_run, devices.sharding(mesh)),
+    out_shardings=(by_run, devices.sharding(mesh), devices.sharding(mesh)),
   )
 
   def found_of(params, bar):
-    """Returns arrays [runs of the turn, lengths] and [K, lengths]."""
+    """Returns arrays [runs of the turn, lengths], [K, lengths], [lengths]."""
     shared = share(params) if shares else None
     found = []
     stream = source.stream(
@@ -134,7 +134,7 @@ def evaluate(
     return [np.stack(x, axis=-1) for x in zip(*found, strict=True)]
 
   with progress.bar(num_turns * len(lengths), 0, 'Evaluate', 'length') as bar:
-    by_turn, answers = zip(
+    by_turn, answers, _ = zip(
       *(found_of(of_turn(params, turn), bar) for turn in range(num_turns)),
       strict=True,
     )
@@ -157,7 +157,7 @@ def make_test(
   mesh: jax.sharding.Mesh,
   width: int,
   min_length: int = 1,
-) -> Callable[..., tuple[jax.Array, jax.Array]]:
+) -> Callable[..., tuple[jax.Array, jax.Array, jax.Array]]:
   """Returns the test of a bucket.
 
   Args:
@@ -169,9 +169,9 @@ def make_test(
     min_length: No string of the bucket is shorter.
 
   Returns:
-    f(params, shared, length, host data, seed=TEST_SEED) -> accuracies [R] and
-    shares of the right answers [K], with parameters and what they share
-    [R, ...].
+    f(params, shared, length, host data, seed=TEST_SEED) -> accuracies [R],
+    shares of the right answers [K], and how many answers count, with parameters
+    and what they share [R, ...].
   """
 
   def accuracy_of(params, shared, length, host_data, seed=TEST_SEED):
@@ -198,8 +198,10 @@ def make_test(
     of_runs = training.map_over_runs(of_run, (0, 0), 0, num_runs)
     _, target = batch
     counted = training.counted(task, target)[..., None]
+    num_counted = counted.sum()
     shares_K = jnp.sum(target * counted, axis=range(target.ndim - 1))
-    return of_runs(params, shared), shares_K / jnp.maximum(counted.sum(), 1)
+    shares_K /= jnp.maximum(num_counted, 1)
+    return of_runs(params, shared), shares_K, num_counted
 
   return accuracy_of
 

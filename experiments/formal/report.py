@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from experiments.engine import experiment as experiment_lib
 from experiments.engine import files, pictures, results, tables
 from experiments.formal import (
   accuracy_curves,
@@ -88,7 +89,7 @@ def table(
 
 def of_lengths(
   experiment: config_lib.Experiment,
-  tests: Iterable[long_strings.Found],
+  tests: Iterable[long_strings.Tested],
   chance: float,
 ) -> str:
   """Returns a table of the accuracy on strings of a few lengths.
@@ -207,7 +208,9 @@ def load(folder: str) -> Evaluation:
   """
 
   def take(contents):
-    experiment = config_lib.Experiment(**contents['experiment'])
+    experiment = experiment_lib.of_fields(
+      config_lib.Experiment, contents['experiment']
+    )
     by_length = {int(n): value for n, value in contents['accuracy'].items()}
     longest = experiment.longest_tested
     if not by_length or not 1 <= min(by_length) <= max(by_length) <= longest:
@@ -243,8 +246,7 @@ def _picture(
   """Returns a PNG of accuracy against length."""
   trained = []
   if experiment.training_steps:
-    curriculum = builders.make_curriculum(experiment)
-    trained = [curriculum.bounds(experiment.training_steps)]
+    trained = [builders.trained_bounds(experiment)]
   model = config_lib.model_title(experiment)
   curves = [
     accuracy_curves.Line(

@@ -207,7 +207,7 @@ def evaluate(
       raise ValueError(
         '--output_dir is not for --lengths, with which nothing is written.'
       )
-    experiment = long_strings.tested(trained, lengths, overrides)
+    experiment = long_strings.test_experiment(trained, lengths, overrides)
   if len(held.runs) > 1:
     raise ValueError(
       f'{workdir} holds the runs of a sweep; launch.report shows them.'

@@ -48,7 +48,14 @@ def write(
       f'min_length ({min_length:,}) must not exceed max_length'
       f' ({max_length:,}).'
     )
-  task = builders.make_task(experiment)
+  # Of the user's own task nothing shorter is asked for.
+  of_these = {
+    'curriculum': 'fixed',
+    'sequence_length': min_length,
+    'min_range_test_length': min_length,
+    'max_range_test_length': max_length,
+  }
+  task = builders.make_task(experiment.replaced(**of_these))
   symbols, labels = strings_lib.symbols_and_labels(experiment, task)
   for symbol in symbols:
     if symbol.split() != [symbol] or '\0' in symbol:

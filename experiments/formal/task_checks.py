@@ -200,6 +200,11 @@ def _device_targets(
       )
     answers = answers.reshape(batch_size, -1)
     padded = padded.reshape(batch_size, -1)
+    if padded.shape[1] < answers.shape[1]:
+      raise blame.UserCodeError(
+        f'{where}: there are fewer answers to a string where'
+        f' {task_lib.NO_SYMBOL} stands before it more often.'
+      )
     if (padded[:, padded.shape[1] - answers.shape[1] :] != answers).any():
       raise blame.UserCodeError(
         f'{where}: answers differ where {task_lib.NO_SYMBOL} stands before a'

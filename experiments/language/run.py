@@ -250,14 +250,16 @@ def evaluate(
       experiment = dataclasses.replace(experiment, max_levels=max_levels)
       config_lib.make_model(experiment)
       is_own = False
-    workdir_lib.check_output(folder, workdir, is_own)
     if data_dir:
       elsewhere = dataclasses.replace(experiment, data_dir=data_dir)
       text = load_text(elsewhere)
       evaluated = on_text(elsewhere, text)
+      # A copy of the text has the same fingerprint.
+      is_own = is_own and evaluated == elsewhere
     else:
       text = text_of(experiment)
       evaluated = experiment
+    workdir_lib.check_output(folder, workdir, is_own)
     evaluation.check(text.streams['test'], lengths, num_sequences, batch_tokens)
     if devices.is_main():
       files.make_folder(folder)

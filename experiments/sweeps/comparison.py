@@ -17,7 +17,7 @@ from experiments.engine import files, pictures
 from experiments.engine import results as results_lib
 from experiments.engine import tables as tables_lib
 from experiments.engine import workdir as workdir_lib
-from experiments.formal import accuracy_curves, report
+from experiments.formal import accuracy_curves, builders, report
 from experiments.formal import config as config_lib
 from experiments.sweeps import (
   grid,
@@ -53,6 +53,7 @@ class Curve:
       not tested.
     training_length: The longest training string; 0 if nothing was trained.
     chance: Accuracy of a uniform guess.
+    shortest_trained: The shortest training string.
     preset: Of the cell, if it is one.
     num_runs: Of the cell, at all learning rates, if it is one.
     num_perfect: How many of these are right on all strings beyond training.
@@ -63,6 +64,7 @@ class Curve:
   accuracy: np.ndarray
   training_length: int
   chance: float
+  shortest_trained: int
   preset: str | None
   num_runs: int
   num_perfect: int
@@ -100,7 +102,11 @@ def compare(places: Sequence[str], output_dir: str) -> None:
       accuracy_curves.Line(curve.name, curve.accuracy, pictures.style(i))
       for i, curve in enumerate(curves)
     ],
-    {(1, curve.training_length) for curve in curves if curve.training_length},
+    {
+      (curve.shortest_trained, curve.training_length)
+      for curve in curves
+      if curve.training_length
+    },
     {curve.chance for curve in curves},
   )
   files.make_folder(output_dir)
@@ -151,6 +157,7 @@ def _curves(place: str) -> Iterator[Curve]:
       accuracy,
       trained,
       found.chance,
+      shortest_trained=builders.trained_bounds(found.experiment)[0],
       preset=None,
       num_runs=1,
       num_perfect=int(numbers.is_perfect(accuracy, trained).sum()),
@@ -210,6 +217,9 @@ def _of_result(
       accuracy[runs],
       result.training_length,
       result.chance,
+      shortest_trained=builders.trained_bounds(
+        config_lib.Experiment(**result.experiment)
+      )[0],
       preset=result.preset,
       num_runs=len(accuracy),
       num_perfect=numbers.num_perfect(result, test),

@@ -7,7 +7,8 @@ from matplotlib import figure as figure_lib
 import numpy as np
 
 from experiments.engine import pictures
-from experiments.formal import accuracy_curves
+from experiments.formal import accuracy_curves, builders
+from experiments.formal import config as config_lib
 from experiments.sweeps import numbers, paper, results
 
 _COLOURS = pictures.COLOURS
@@ -75,7 +76,10 @@ def accuracy(
   return accuracy_curves.picture(
     title,
     lines,
-    {(1, result.training_length) for result in cells.values()},
+    {
+      builders.trained_bounds(config_lib.Experiment(**result.experiment))
+      for result in cells.values()
+    },
     {result.chance for result in cells.values()},
   )
 

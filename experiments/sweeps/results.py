@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from experiments.engine import environment, files
+from experiments.engine import experiment as experiment_lib
 from experiments.engine import results as results_lib
 from experiments.formal import config as config_lib
 from experiments.sweeps import grid
@@ -226,7 +227,9 @@ def _check(result: Result) -> None:
     kinds = (int, float) if kind is float else kind
     if not isinstance(getattr(result, field.name), kinds):
       raise ValueError(f'its {field.name} is not of type {kind.__name__}.')
-  experiment = config_lib.Experiment(**result.experiment)
+  experiment = experiment_lib.of_fields(
+    config_lib.Experiment, result.experiment
+  )
   num_runs = len(result.runs)
   if not (num_runs and result.accuracy and result.training_length > 0):
     raise ValueError('it has no runs, accuracy or training length.')

@@ -37,7 +37,7 @@ def make_rnn(
     **rnn_kwargs: Arguments of the core, as `hidden_size`.
 
   Raises:
-    ValueError: If a size is not positive.
+    ValueError: If a size is out of range.
   """
   for name, value in {'input_window': input_window, **rnn_kwargs}.items():
     for size in value if isinstance(value, (list, tuple)) else [value]:

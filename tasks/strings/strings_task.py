@@ -57,8 +57,8 @@ def labels_of(strings: reading.Strings) -> list[str]:
   if len(names) > 1:
     return description.in_order(names)
   raise ValueError(
-    'There is nothing to learn: all strings but the empty one have the label'
-    f' {names[0]!r}.'
+    'There is nothing to learn: all strings of one symbol or more have the'
+    f' label {names[0]!r}.'
   )
 
 

@@ -48,3 +48,12 @@ def test_an_automaton_is_described_whatever_is_asked_of_it():
   assert '3 states' in about[0]
   assert about[0] in of_prefixes
   assert '0101010101 -> 0101010101' in of_prefixes
+
+
+def test_a_task_without_short_strings_is_described():
+  page = describe.page(
+    task_module='tests.experiments.formal.own_tasks',
+    task='NoShortStrings',
+    min_range_test_length=50,
+  )
+  assert re.search('^ +50 ', page, re.MULTILINE)

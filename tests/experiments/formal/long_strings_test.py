@@ -9,13 +9,15 @@ import pytest
 
 from experiments.formal import (
   builders,
+  config,
   data,
   long_strings,
   range_evaluation,
   report,
+  training,
 )
 from tests import refusals
-from tests.experiments.formal import tiny
+from tests.experiments.formal import own_tasks, tiny
 
 _EXPERIMENT = dataclasses.replace(tiny.TINY, range_test_batch_size=12)
 
@@ -76,7 +78,7 @@ def test_what_does_not_is_the_mean_over_parts(made, monkeypatch):
 )
 def test_what_cannot_be_tested(lengths, overrides, message):
   with refusals.one_line(message):
-    long_strings.tested(_EXPERIMENT, lengths, overrides)
+    long_strings.test_experiment(_EXPERIMENT, lengths, overrides)
 
 
 def test_a_model_has_the_room_that_it_has_in_range_evaluation():
@@ -86,24 +88,76 @@ def test_a_model_has_the_room_that_it_has_in_range_evaluation():
     task='reverse_string',
     architecture='tape_rnn',
     architecture_params={'hidden_size': 4, 'memory_cell_size': 2},
+    **tiny.NO_SIZES,
   )
   # As a command gives them, of which none is given.
   overrides = {'adversarial': None, 'min_range_test_length': None}
-  experiment = long_strings.tested(trained, [20], overrides)
-  task, model = builders.make_task_and_model(experiment)
-  params = jax.vmap(model.init)(jax.random.split(jax.random.key(3), 1))
-  (found,) = long_strings.evaluate(experiment, task, model, params, [20])
-  in_range = trained.replaced(
-    min_range_test_length=20, max_range_test_length=20
+  tests = (
+    long_strings.test_experiment(trained, [20], overrides),
+    trained.replaced(max_range_test_length=20),
+    trained,
   )
-  task, model = builders.make_task_and_model(in_range)
-  by_length = range_evaluation.evaluate(in_range, task, model, params).accuracy
-  assert found.accuracy == pytest.approx(by_length[0, 19], abs=1e-6)
+  tokens = jnp.zeros((1, 20), jnp.int32)
+  logits = []
+  for experiment in tests:
+    task, model = builders.make_task_and_model(experiment)
+    params = model.init(jax.random.key(3))
+    target = jnp.zeros(data.target_shape(task, 1, 20))
+    logits.append(model.apply(params, tokens, target, is_test=True))
+  np.testing.assert_array_equal(logits[0], logits[1])
+  assert np.abs(logits[0] - logits[2]).max() > 1e-6
+
+
+def test_no_shorter_string_is_asked_for():
+  experiment = config.Experiment(
+    task_module=own_tasks.__name__,
+    task='NoShortStrings',
+    curriculum_params={'values': [20]},
+    min_range_test_length=20,
+  )
+  task = builders.make_task(
+    long_strings.test_experiment(experiment, [30, 25], {})
+  )
+  assert isinstance(task, own_tasks.NoShortStrings)
+
+
+def test_parts_of_unequal_counts_are_not_averaged(monkeypatch):
+  """Answers of this task count up to their terminator only."""
+  experiment = dataclasses.replace(
+    _EXPERIMENT,
+    task='stack_manipulation',
+    architecture='rnn',
+    architecture_params={'hidden_size': 4},
+    **tiny.NO_SIZES,
+  )
+  task, model = builders.make_task_and_model(experiment)
+  params = jax.jit(jax.vmap(model.init))(jax.random.split(jax.random.key(3), 1))
+  counts = []
+
+  def answers(tokens, target):
+    right, counted = training.count_right(
+      task,
+      model.apply(
+        jax.tree.map(lambda x: x[0], params), tokens, target, is_test=True
+      ),
+      target,
+    )
+    counts.append((float(right), float(counted)))
+
+  monkeypatch.setattr(long_strings, '_MAX_SYMBOLS', 12)
+  (found,) = long_strings.evaluate(experiment, task, model, params, [6])
+  for part in range(6):
+    source = data.make_source(task, 2, [6])
+    rng = jax.random.key(range_evaluation.TEST_SEED + part)
+    answers(*source.batch(jax.random.fold_in(rng, 6), jnp.int32(6), 6))
+  right, counted = map(sum, zip(*counts, strict=True))
+  assert len({count for _, count in counts}) > 1
+  assert found.accuracy == pytest.approx(right / counted, rel=1e-5)
 
 
 def test_symbols_are_said_where_they_are_not_the_length():
   experiment = dataclasses.replace(_EXPERIMENT, task='modular_arithmetic')
-  found = [long_strings.Found(n, n - 1 + n % 2, 0.5) for n in (4, 9)]
+  found = [long_strings.Tested(n, n - 1 + n % 2, 0.5) for n in (4, 9)]
   table = report.of_lengths(experiment, found, 0.2)
   rows = [[x.strip() for x in row.split('|')] for row in table.splitlines()]
   assert rows[1][1:4] == ['length', 'symbols', 'strings']
