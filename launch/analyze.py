@@ -27,8 +27,8 @@ _TASK_MODULE = flag_lib.define_module('task')
 _STRING = flags.DEFINE_string(
   'string',
   None,
-  'What to look at the attention on, as 0110; symbols of several characters are'
-  ' separated by spaces.',
+  'For attention, and that alone: what to look at it on, as 0110; symbols of'
+  ' several characters are separated by spaces.',
 )
 _NUM_STRINGS = flags.DEFINE_integer(
   'num_strings', 128, 'Strings of the task to run.'

@@ -47,7 +47,9 @@ _BATCH_TOKENS = flags.DEFINE_integer(
   'Tokens that a model reads at once in the evaluation.',
 )
 _REPORT_ONLY = flags.DEFINE_boolean(
-  'report_only', False, 'Whether to measure nothing.'
+  'report_only',
+  False,
+  'Whether to measure nothing, and renew the report of what is measured.',
 )
 _OVERRIDES = (
   'data_dir',

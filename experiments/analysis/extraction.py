@@ -25,6 +25,8 @@ Machine = tuple[np.ndarray, int, np.ndarray]
 # table says is not what the model does.
 _MIN_COMPOSED = 0.99
 NAME = 'automaton'
+# States of an automaton that people read.
+_MAX_PRINTED = 20
 
 
 def extract(
@@ -39,7 +41,7 @@ def extract(
 
   Writes `automaton.json`, `automaton.dot` and `automaton.att`, all of which
   `launch.train --automaton` reads, and `extraction.json`, the numbers; prints
-  these and the first two. There is no `.att` of more than two answers.
+  these and, of a small automaton, the first two. There is no `.att` of more than two answers.
 
   Args:
     workdir: Of a trained RegularGPT.
@@ -136,7 +138,8 @@ def extract(
     files.write_atomically(path + ending, text)
   outputs.save_results(subject.experiment, workdir, 'extraction', results)
   print(tables.named_values(f'automaton of the model on {subject.name}', rows))
-  print(texts['.json'] + texts['.dot'], end='')
+  if len(extracted[2]) <= _MAX_PRINTED:
+    print(texts['.json'] + texts['.dot'], end='')
   print('automaton: ' + ', '.join(path + ending for ending in texts))
   for problem in left_undone:
     print(problem)

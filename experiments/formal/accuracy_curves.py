@@ -58,7 +58,8 @@ def picture(
   for number, line in enumerate(lines):
     tested = np.flatnonzero(~np.isnan(line.accuracy).any(axis=0))
     percent_RxT = 100 * line.accuracy[:, tested]
-    every = max(1, len(tested) // _NUM_MARKERS)
+    # Odd, since what is right at even lengths alone has two levels.
+    every = max(1, len(tested) // _NUM_MARKERS) | 1
     axes.fill_between(
       tested + 1,
       percent_RxT.min(axis=0),

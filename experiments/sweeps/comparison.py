@@ -270,7 +270,7 @@ def _accuracies(curves: Sequence[Curve]) -> tuple[list[str], list[list[str]]]:
       + f' at {worst + 1}' * bool(mean_T[worst] < np.nanmax(mean_T)),
       _percent(np.array([curve.chance])),
       _of(len(curve.accuracy), curve.num_runs),
-      f'{curve.num_perfect} of {curve.num_runs}',
+      f'{curve.num_perfect} of {curve.num_runs}' if beyond.size else '-',
     ]
     if in_common:
       row.append(_percent(mean_T[np.array(in_common) - 1]))

@@ -7,9 +7,9 @@ from tasks.regular import regular_task
 
 
 class ParityCheck(regular_task.RegularTask):
-  """Is the number of 1s in a binary string even?
+  """Is the number of 1s in a binary string odd?
 
-  Answers 0 if it is, else 1.
+  Answers 1 if it is, else 0.
 
   Examples:
     0110 has two 1s -> 0
