@@ -41,7 +41,8 @@ def extract(
 
   Writes `automaton.json`, `automaton.dot` and `automaton.att`, all of which
   `launch.train --automaton` reads, and `extraction.json`, the numbers; prints
-  these and, of a small automaton, the first two. There is no `.att` of more than two answers.
+  these and, of a small automaton, the first two. There is no `.att` of more
+  than two answers.
 
   Args:
     workdir: Of a trained RegularGPT.
