@@ -119,8 +119,13 @@ def check_no_run(folder: str, other: str) -> None:
   Raises:
     ValueError: If it does.
   """
-  if files.exists(os.path.join(folder, CONFIG_FILE)):
+  if holds_run(folder):
     raise ValueError(f'{folder} holds a trained run: give {other}.')
+
+
+def holds_run(folder: str) -> bool:
+  """Whether a folder is that of an experiment."""
+  return files.exists(os.path.join(folder, CONFIG_FILE))
 
 
 def check(

@@ -165,7 +165,7 @@ def _curves(place: str) -> Iterator[Curve]:
     return
   in_workdir = os.path.join(place, results_lib.FOLDER)
   folder = in_workdir if files.is_folder(in_workdir) else place
-  is_run = files.exists(os.path.join(place, workdir_lib.CONFIG_FILE))
+  is_run = workdir_lib.holds_run(place)
   known = {} if is_run else _presets(folder)
   found = [] if is_run else list(results.load_all(folder))
   has_many = len({result.preset for result in found}) > 1
@@ -217,9 +217,7 @@ def _of_result(
       accuracy[runs],
       result.training_length,
       result.chance,
-      shortest_trained=builders.trained_bounds(
-        config_lib.Experiment(**result.experiment)
-      )[0],
+      shortest_trained=results.trained_bounds(result)[0],
       preset=result.preset,
       num_runs=len(accuracy),
       num_perfect=numbers.num_perfect(result, test),

@@ -7,8 +7,7 @@ from matplotlib import figure as figure_lib
 import numpy as np
 
 from experiments.engine import pictures
-from experiments.formal import accuracy_curves, builders
-from experiments.formal import config as config_lib
+from experiments.formal import accuracy_curves
 from experiments.sweeps import numbers, paper, results
 
 _COLOURS = pictures.COLOURS
@@ -76,10 +75,7 @@ def accuracy(
   return accuracy_curves.picture(
     title,
     lines,
-    {
-      builders.trained_bounds(config_lib.Experiment(**result.experiment))
-      for result in cells.values()
-    },
+    {results.trained_bounds(result) for result in cells.values()},
     {result.chance for result in cells.values()},
   )
 

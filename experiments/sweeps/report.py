@@ -66,7 +66,7 @@ def report(
   folder = results_folder or os.path.join(workdir, results_lib.FOLDER)
   if not files.is_folder(workdir or folder):
     raise ValueError(f'There is no folder {workdir or folder}.')
-  if files.exists(os.path.join(workdir or folder, workdir_lib.CONFIG_FILE)):
+  if workdir_lib.holds_run(workdir or folder):
     raise ValueError(
       f'{workdir or folder} holds a trained run, not a sweep: python -m'
       f' launch.compare --workdirs={shlex.quote(workdir or folder)}'

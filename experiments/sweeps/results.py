@@ -16,6 +16,7 @@ import numpy as np
 from experiments.engine import environment, files
 from experiments.engine import experiment as experiment_lib
 from experiments.engine import results as results_lib
+from experiments.formal import builders
 from experiments.formal import config as config_lib
 from experiments.sweeps import grid
 
@@ -289,6 +290,11 @@ def _array(name: str, rows: Any) -> np.ndarray:
       if not (value is None or (_is_number(value) and value == value)):
         raise ValueError(f'its {name} has {reprlib.repr(value)}, no number.')
   return np.array(rows, float)
+
+
+def trained_bounds(result: Result) -> tuple[int, int]:
+  """Returns the shortest and the longest training string's length."""
+  return builders.trained_bounds(config_lib.Experiment(**result.experiment))
 
 
 def load_all(folder: str) -> Iterator[Result]:
