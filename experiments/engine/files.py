@@ -119,14 +119,22 @@ def _system(path: str) -> tuple[fsspec.AbstractFileSystem, str]:
   return fsspec.filesystem('file'), absolute(path)
 
 
-def read(path: str) -> bytes:
+def read(path: str, max_bytes: int | None = None) -> bytes:
   """Returns what is in a file.
 
+  Args:
+    path: The file.
+    max_bytes: How large it may be; None for any size.
+
   Raises:
+    ValueError: If it is larger; the text has not the path.
     OSError: If it cannot be read: FileNotFoundError if there is none.
   """
-  with _named('read', path):
-    return _epath(path).read_bytes()
+  with _named('read', path), _epath(path).open('rb') as f:
+    contents = f.read(-1 if max_bytes is None else max_bytes + 1)
+  if max_bytes is not None and len(contents) > max_bytes:
+    raise ValueError(f'it is larger than {max_bytes:,} bytes.')
+  return contents
 
 
 def opened(path: str) -> BinaryIO:

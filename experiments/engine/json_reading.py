@@ -21,10 +21,7 @@ def read(path: str | os.PathLike) -> Any:
     ValueError: If it is no JSON, or too large; the text has not the path.
     OSError: If it cannot be read.
   """
-  with files.opened(path) as f:
-    contents = f.read(_MAX_BYTES + 1)
-  if len(contents) > _MAX_BYTES:
-    raise ValueError(f'it is larger than {_MAX_BYTES:,} bytes.')
+  contents = files.read(path, _MAX_BYTES)
   try:
     text = contents.decode()
   except UnicodeDecodeError:

@@ -130,12 +130,11 @@ def read(workdir: str) -> list[dict[str, float]]:
 def _read(path: str) -> tuple[list[dict[str, float]], int]:
   """Returns metrics, and how many lines are foreign: none, nor cut off."""
   try:
-    with files.opened(path) as f:
-      contents = f.read(_MAX_BYTES + 1)
+    contents = files.read(path, _MAX_BYTES)
   except FileNotFoundError:
     return [], 0
-  if len(contents) > _MAX_BYTES:
-    raise ValueError(f'{path} is larger than {_MAX_BYTES:,} bytes.')
+  except ValueError as error:
+    raise ValueError(f'Cannot read {path}: {error}') from None
   text = contents.decode(errors='replace')
   lines, num_foreign = [], 0
   for line in text.splitlines(keepends=True):

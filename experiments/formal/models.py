@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from experiments.engine import parameters
 from experiments.formal import config as config_lib
 from experiments.formal import data, reading
-from regulargpt_jax import baselines
+from regulargpt_jax import baselines, recurrent
 from regulargpt_jax import config as regular_gpt_config
 from regulargpt_jax.baselines import transformer
 from tasks import task as task_lib
@@ -104,7 +104,10 @@ OF_REGULAR_GPT = (
   'spread_weight',
   'node_weight',
 )
+_SIZES_OF_REGULAR_GPT = ('chunk_size', 'thickness', 'preset')
 _WHY_NOT = 'is an option of regular_gpt only.'
+# Which the transformers read too.
+_SHARED_SIZES = ('embedding_dim', 'num_heads')
 _STACKS = ('stack_rnn', 'stack_lstm', 'ndstack_rnn')
 
 
@@ -258,26 +261,34 @@ def check_params(
 
 
 def unread_sizes(experiment: config_lib.Experiment) -> dict[str, str]:
-  """Returns the sizes that a baseline of ours does not read, each with why.
+  """Returns the sizes that a model does not read, each with why.
 
   The cells of a sweep may share them, where other models read them.
   """
-  name = experiment.architecture
-  if experiment.model_module or name not in baselines.BUILDERS:
+  name = config_lib.model_title(experiment)
+  if experiment.model_module or name in recurrent.MODELS:
+    why = why_not_for(name)
+    return dict.fromkeys((*_SIZES_OF_REGULAR_GPT, *_SHARED_SIZES), why)
+  if name not in baselines.BUILDERS:
     return {}
-  unread = dict.fromkeys(('chunk_size', 'thickness', 'preset'), _WHY_NOT)
+  unread = dict.fromkeys(_SIZES_OF_REGULAR_GPT, _WHY_NOT)
   if name in _BASELINE_PARAMS:
     params = json.dumps(dict(_BASELINE_PARAMS[name]))
     unread |= dict.fromkeys(
-      ('embedding_dim', 'num_heads'),
+      _SHARED_SIZES,
       f'is not for {name}; its sizes are architecture_params, by default'
       f' {params}.',
     )
   return unread
 
 
+def why_not_for(name: str) -> str:
+  """Returns what follows an option that a model of tokens does not read."""
+  return f'is not for {name}; its arguments are architecture_params.'
+
+
 def check_sizes(experiment: config_lib.Experiment) -> None:
-  """Refuses sizes that a baseline of ours does not read.
+  """Refuses sizes that a model does not read.
 
   Raises:
     ValueError: If one is given.

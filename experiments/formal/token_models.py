@@ -47,16 +47,8 @@ _SIZES = ('input_size', 'output_size')
 _LAST_ONLY = 'last_only'
 # What is given to a module or a function by others than users.
 _NOT_PARAMS = (*_SIZES, 'self', 'tokens', 'rngs', 'parent', 'name')
-# Options of our own architectures.
-_NOT_OPTIONS = (
-  'chunk_size',
-  'thickness',
-  'embedding_dim',
-  'num_heads',
-  'preset',
-  'dropout_rate',
-  *models.OF_REGULAR_GPT,
-)
+# Options of other architectures, beside their sizes.
+_NOT_OPTIONS = ('dropout_rate', *models.OF_REGULAR_GPT)
 
 
 class Core(NamedTuple):
@@ -113,11 +105,7 @@ def make(
     blame.UserCodeError: If it cannot be made.
   """
   name = builder.__name__
-  models.check_defaults(
-    experiment,
-    _NOT_OPTIONS,
-    f'is not for {name}; its arguments are architecture_params.',
-  )
+  models.check_defaults(experiment, _NOT_OPTIONS, models.why_not_for(name))
   params = experiment.architecture_params
   kinds = _arguments(builder)
   is_told = kinds.get(_LAST_ONLY) is bool

@@ -10,6 +10,7 @@ from matplotlib import figure as figure_lib
 from matplotlib import ticker
 import numpy as np
 
+from experiments.engine import experiment as experiment_lib
 from experiments.engine import files, pictures, tables
 from experiments.engine import results as results_lib
 from experiments.language import config as config_lib
@@ -92,7 +93,9 @@ def load_json(path: str) -> dict[str, Any]:
 
 def _check(results: dict[str, Any]) -> None:
   """Refuses what no evaluation gives."""
-  experiment = config_lib.LanguageExperiment(**results['experiment'])
+  experiment = experiment_lib.of_fields(
+    config_lib.LanguageExperiment, results['experiment']
+  )
   if not (experiment.vocab_size and experiment.fingerprint):
     raise ValueError('its experiment has no text.')
   for name in ('num_sequences', 'step', 'num_parameters'):

@@ -33,7 +33,9 @@ def differences(
     wanted: What should have been.
     where: Where that stands, for the texts.
   """
-  found = config_lib.LanguageExperiment(**results['experiment'])
+  found = experiment_lib.of_fields(
+    config_lib.LanguageExperiment, results['experiment']
+  )
   differing = experiment_lib.differences(found, wanted, where)
   # Of no text yet: that of the result, whichever it is.
   for name in ('tokenizer', *config_lib.FOUND_IN_TEXT):

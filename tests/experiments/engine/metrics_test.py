@@ -8,6 +8,7 @@ import pytest
 from tensorboardX.proto import event_pb2
 
 from experiments.engine import metrics
+from tests import refusals
 
 
 def _events(workdir):
@@ -51,6 +52,13 @@ def test_lines_beyond_the_step_are_dropped(tmp_path):
     f.write('{"step": 4, "lo')  # As a kill leaves it.
   metrics.Metrics(str(tmp_path), 2).close()
   assert [row['step'] for row in metrics.read(str(tmp_path))] == [1, 2]
+
+
+def test_too_large_a_file_is_not_read(tmp_path, monkeypatch):
+  monkeypatch.setattr(metrics, '_MAX_BYTES', 10)
+  (tmp_path / metrics.METRICS_FILE).write_text('{"step": 1, "run": 0}')
+  with refusals.one_line('jsonl: it is larger than 10 bytes'):
+    metrics.read(str(tmp_path))
 
 
 @pytest.mark.parametrize('room', [300, 9000])

@@ -201,6 +201,7 @@ def _change(keys, value):
     _change(['environment'], {}),
     _change(['experiment', 'fingerprint'], ''),
     _change(['experiment', 'seed'], 7),
+    _change(['experiment', 'depth'], 7),
     _change(['num_sequences'], 7),
     _change(['evaluated_on', 'fingerprint'], 'another'),
     _change(['perplexity', '512', 'loss'], 10**400),

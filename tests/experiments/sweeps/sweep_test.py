@@ -14,6 +14,7 @@ from experiments.engine import checkpoints, metrics, stopping
 from experiments.engine import workdir as workdir_lib
 from experiments.formal import builders, config, training
 from experiments.sweeps import grid, presets, results, sweep
+from tests import refusals
 
 _TINY = sweep.narrowed(presets.PRESETS['smoke'], ['parity_check'], ['rnn'])
 
@@ -166,6 +167,19 @@ def test_sizes_that_no_model_reads_are_refused():
     sweep.narrowed(smoke, models=['rnn'], embedding_dim=99)
   both = sweep.narrowed(smoke, embedding_dim=16)
   assert {c.experiment.embedding_dim for c in grid.cells(both)} == {16}
+
+
+def test_models_may_share_a_size_that_some_do_not_read():
+  chosen = {'tasks': ['even_pairs'], 'embedding_dim': 16}
+  xlstm = presets.PRESETS['xlstm']
+  with refusals.one_line('--embedding_dim is not for mamba_2; its arguments'):
+    sweep.narrowed(xlstm, models=['mamba_2_0_1'], **chosen)
+  models = ['mamba_2_0_1', 'transformer', 'rnn']
+  widths = [
+    builders.make_task_and_model(cell.experiment)[1].width
+    for cell in grid.cells(sweep.narrowed(xlstm, models=models, **chosen))
+  ]
+  assert sorted(widths) == [16, 64, 64]
 
 
 def test_a_trained_run_is_no_place_for_a_sweep(tmp_path):
