@@ -41,6 +41,20 @@ def named_values(title: str, rows: Sequence[tuple[str, Any]]) -> str:
   return '\n'.join(lines)
 
 
+def percent(value: float | None, sign: str = '') -> str:
+  """Returns a percentage with one digit; None and NaN, not tested, as a dash.
+
+  Args:
+    value: In percent.
+    sign: '+' to show that of positive ones too.
+  """
+  return '-' if _is_missing(value) else f'{value:{sign}.1f}'
+
+
+def _is_missing(value: Any) -> bool:
+  return value is None or value != value
+
+
 def escaped(text: str) -> str:
   """Returns a text as Markdown of one line, which can leave no cell."""
   return (
@@ -55,8 +69,8 @@ def comma_separated(rows: Iterable[Sequence[Any]]) -> str:
   """Returns rows as CSV, a line each.
 
   Args:
-    rows: The header first. Numbers are written as they are, None as nothing;
-      text that would be a formula is put behind an apostrophe, which
+    rows: The header first. Numbers are written as they are, None and NaN as
+      nothing; text that would be a formula is put behind an apostrophe, which
       spreadsheets do not show.
   """
   buffer = io.StringIO()
@@ -66,7 +80,9 @@ def comma_separated(rows: Iterable[Sequence[Any]]) -> str:
 
 
 def _cell(value: Any) -> Any:
-  if value is None or isinstance(value, numbers.Number):
+  if _is_missing(value):
+    return None
+  if isinstance(value, numbers.Number):
     return value
   shown = ' '.join(str(value).split())  # Of one line, as in Markdown.
   return f"'{shown}" if shown.startswith(_FORMULA) else shown

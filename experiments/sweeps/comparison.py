@@ -287,7 +287,7 @@ def _of(number: int, total: int) -> str:
 
 def _percent(values: np.ndarray) -> str:
   values = values[~np.isnan(values)]
-  return f'{100 * values.mean():.1f}' if values.size else '-'
+  return tables_lib.percent(100 * values.mean() if values.size else None)
 
 
 def _differences(curves: Sequence[Curve]) -> tuple[list[str], list[list[str]]]:
@@ -341,5 +341,5 @@ def _by_length(curves: Sequence[Curve]) -> Iterator[Sequence[Any]]:
   yield ['length', *(curve.name for curve in curves)]
   means = [curve.accuracy.mean(axis=0) for curve in curves]
   for i in range(max(map(len, means))):
-    at = [mean_T[i] if i < len(mean_T) else np.nan for mean_T in means]
-    yield [i + 1, *(None if np.isnan(x) else float(x) for x in at)]
+    at = (mean_T[i] if i < len(mean_T) else np.nan for mean_T in means)
+    yield [i + 1, *map(float, at)]

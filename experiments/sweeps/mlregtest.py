@@ -142,7 +142,7 @@ def _rows(
     for kind in _KINDS:
       values = [percent[kind] for percent in of_model]
       values = [value for value in values if not np.isnan(value)]
-      row.append(f'{np.mean(values):.1f}' if values else '-')
+      row.append(tables_lib.percent(np.mean(values) if values else None))
     rows.append(row)
   return rows
 
@@ -269,10 +269,7 @@ def comma_separated(measured: Sequence[results.Result]) -> str:
         language.learning_rate,
         automaton['states'],
         automaton['symbols'],
-        *(
-          None if np.isnan(value) else round(value, 4)
-          for value in language.percent.values()
-        ),
+        *(round(value, 4) for value in language.percent.values()),
         result.experiment['training_steps'],
         result.wall_time_s.get('training'),
         result.date,

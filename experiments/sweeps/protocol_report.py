@@ -6,7 +6,10 @@ The choice never sees what is scored: see `protocols`.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from experiments.engine import tables as tables_lib
+from experiments.formal import range_evaluation
 from experiments.sweeps import (
   grid,
   numbers,
@@ -19,7 +22,7 @@ from experiments.sweeps import (
 
 
 class Score(NamedTuple):
-  """What a cell comes to, in percent.
+  """What a cell comes to, in percent; NaN for what is not tested.
 
   Attributes:
     learning_rate: The chosen one.
@@ -46,7 +49,10 @@ def measure(result: results.Result) -> Score:
   rate = numbers.chosen_learning_rate(result, '', paper.EXTRAPOLATION)
   runs = numbers.runs_at(result, rate)
   accuracy_RxT = results.accuracies(result, '')[runs]
-  score_R = accuracy_RxT[:, last:].mean(axis=1)
+  score_R = np.array(
+    [range_evaluation.mean(accuracy_T[last:]) for accuracy_T in accuracy_RxT],
+    float,  # NaN where none is tested.
+  )
   if protocol.is_scaled:
     score_R = (score_R - result.chance) / (1 - result.chance)
   return Score(
@@ -75,10 +81,10 @@ def table(preset: str, measured: Sequence[results.Result]) -> tables.Text:
       [
         label,
         result.model,
-        f'{score.mean:.1f}',
-        f'{score.best:.1f}',
+        tables_lib.percent(score.mean),
+        tables_lib.percent(score.best),
         f'{score.perfect} of {score.runs}',
-        f'{score.trained:.1f}',
+        tables_lib.percent(score.trained),
         f'{score.learning_rate:g}',
         '; '.join(
           f'{number.percent:.1f} ({number.source})'

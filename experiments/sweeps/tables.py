@@ -10,6 +10,7 @@ from typing import NamedTuple
 from scipy import stats
 
 from experiments.engine import experiment as experiment_lib
+from experiments.engine import tables as tables_lib
 from experiments.formal import config as config_lib
 from experiments.sweeps import grid, numbers, paper, presets, results
 
@@ -156,15 +157,11 @@ def accuracies(entries: Sequence[numbers.Entry]) -> Text:
   return ['task', '', *models], rows
 
 
-def _percent(value: float | None, sign: str = '') -> str:
-  return '-' if value is None else f'{value:{sign}.1f}'
-
-
 def _measured(entry: numbers.Entry) -> str:
   if entry.ours is None:
     return MISSING
   found = (entry.ours.max, entry.ours.avg, entry.ours.mean)
-  text = ' / '.join(map(_percent, found))
+  text = ' / '.join(map(tables_lib.percent, found))
   if numbers.diverged(entry.result):
     text += f' {_DIVERGED}'
   if _has_no_longer(entry):
@@ -177,7 +174,7 @@ def _measured(entry: numbers.Entry) -> str:
 def _published(entry: numbers.Entry) -> str:
   if entry.paper is None:
     return ''
-  return f'{_percent(entry.paper.max)} / {_percent(entry.paper.avg)}'
+  return ' / '.join(map(tables_lib.percent, (entry.paper.max, entry.paper.avg)))
 
 
 def _difference(entry: numbers.Entry) -> str:
@@ -186,7 +183,7 @@ def _difference(entry: numbers.Entry) -> str:
   pairs = ((entry.ours.max, entry.paper.max), (entry.ours.avg, entry.paper.avg))
   # Of the numbers as they are shown.
   return ' / '.join(
-    _percent(None if theirs is None else round(ours, 1) - theirs, '+')
+    tables_lib.percent(None if theirs is None else round(ours, 1) - theirs, '+')
     for ours, theirs in pairs
   )
 
@@ -277,7 +274,9 @@ def scores(entry: numbers.Entry) -> str:
   scores = numbers.scores_of_runs(result, entry.test, entry.setting)
   return ', '.join(
     f'{rate:g}: '
-    + ' '.join(_percent(scores[i]) for i in numbers.runs_at(result, rate))
+    + ' '.join(
+      tables_lib.percent(scores[i]) for i in numbers.runs_at(result, rate)
+    )
     for rate in numbers.learning_rates(result)
   )
 
@@ -285,10 +284,10 @@ def scores(entry: numbers.Entry) -> str:
 def _chance(entries: Sequence[numbers.Entry]) -> str:
   """Returns the accuracy of a guess, and that of the best constant answer."""
   result = entries[0].result
-  text = _percent(100 * result.chance)
+  text = tables_lib.percent(100 * result.chance)
   tests = dict.fromkeys(entry.test for entry in entries)
   constants = ', '.join(
-    f'{test} {_percent(100 * result.constant[test])}'.strip()
+    f'{test} {tables_lib.percent(100 * result.constant[test])}'.strip()
     for test in tests
     if test in result.constant
   )
@@ -305,11 +304,9 @@ def _rate(entries: Sequence[numbers.Entry]) -> str:
   if numbers.is_chosen_on_test(result.preset) or len(rates) == 1:
     return text
   percent_R = numbers.on_training_lengths(result)
-  means = (
-    f'{rate:g} {_percent(percent_R[numbers.runs_at(result, rate)].mean())}'
-    for rate in rates
-  )
-  return f'{text} (accuracy on training lengths: {", ".join(means)})'
+  means = {r: percent_R[numbers.runs_at(result, r)].mean() for r in rates}
+  said = (f'{rate:g} {tables_lib.percent(x)}' for rate, x in means.items())
+  return f'{text} (accuracy on training lengths: {", ".join(said)})'
 
 
 def _perfect(result: results.Result) -> str:

@@ -16,8 +16,9 @@ def _read(text):
 
 def test_numbers_stay_numbers():
   rows = [('n', 'x'), (-1, -2.5e-9), (np.float32(-0.5), None), (True, 'a,"b')]
+  rows += [(np.nan, np.float32(np.nan)), (np.inf, 0)]
   assert tables.comma_separated(rows) == (
-    'n,x\n-1,-2.5e-09\n-0.5,\nTrue,"a,""b"\n'
+    'n,x\n-1,-2.5e-09\n-0.5,\nTrue,"a,""b"\n,\ninf,0\n'
   )
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from experiments.sweeps import numbers, paper, tables
+from experiments.sweeps import numbers, paper, spreadsheet, tables
 from tests.experiments.sweeps import made
 
 
@@ -88,6 +88,22 @@ def test_where_nothing_is_tested_nothing_is_measured():
   assert np.isnan(numbers.measure(result, '', paper.EXTRAPOLATION).max)
   entries = numbers.tables([result])['table1']
   assert all(entry.ours is None for entry in entries)
+
+
+def test_where_the_training_length_is_not_tested_there_is_a_dash():
+  accuracy = np.full((9, 500), 0.5).astype(object)
+  accuracy[:, :99] = None
+  of_tests = {test: accuracy.tolist() for test in made.TABLE_2.accuracy}
+  found = numbers.tables([dataclasses.replace(made.TABLE_2, accuracy=of_tests)])
+  _, rows = tables.accuracies(found['table2'])
+  shown = {
+    tuple(row[0].split(', ')[1:]): set(row[2:])
+    for row in rows
+    if row[1] == 'measured'
+  }
+  assert '- / - / -' in shown['p=0.1', paper.SAME_LENGTH]
+  assert '50.0 / 50.0 / 50.0' in shown['p=0.1', paper.EXTRAPOLATION]
+  assert ',nan' not in spreadsheet.comma_separated(found)
 
 
 def test_a_field_newer_than_a_result_is_no_difference():

@@ -124,6 +124,23 @@ def test_one_wrong_string_is_not_perfect_and_ends_are_scored():
     assert score.mean == pytest.approx(100 - 100 / 217 / 2)
 
 
+def test_lengths_that_are_not_tested_do_not_count():
+  result = _result('chomsky', _CELL, [1.0] * 4, [0.25, 0.75, 0.0, 0.0])
+  accuracy = np.array(result.accuracy[''], object)
+  accuracy[:, :99] = None
+  result = dataclasses.replace(result, accuracy={'': accuracy.tolist()})
+  score = protocol_report.measure(result)
+  assert (score.mean, score.best) == (50.0, 75.0)
+  _, ((*_, mean, best, _, trained, _, _),) = protocol_report.table(
+    'chomsky', [result]
+  )
+  assert (mean, best, trained) == ('50.0', '75.0', '-')
+  (line,) = csv.DictReader(
+    protocol_report.comma_separated([result]).splitlines()
+  )
+  assert (line['mean'], line['trained']) == ('50.0', '')
+
+
 def test_reports_show_scores_beside_published_ones(tmp_path):
   measured = [
     _result('chomsky', 'even_pairs/rnn', [1.0] * 4, [1.0] * 4),
