@@ -6,7 +6,7 @@ the same lengths.
 """
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 import operator
 
 import numpy as np
@@ -25,8 +25,8 @@ class Curriculum(abc.ABC):
     """Returns the length of the strings of a step, counted from 0."""
 
   @abc.abstractmethod
-  def lengths(self, num_steps: int) -> set[int]:
-    """Returns the lengths that the first steps may have."""
+  def lengths(self, num_steps: int) -> Collection[int]:
+    """Returns the lengths that the first steps may have, each once."""
 
   def bounds(self, num_steps: int) -> tuple[int, int]:
     """Returns the shortest and the longest of them."""
@@ -110,7 +110,7 @@ class RegularIncreaseCurriculum(Curriculum):
     increase_frequency: int,
     increase_amount: int,
     sample_all_length: bool,
-    max_sequence_length: int | None = None,
+    max_sequence_length: int,
     seed: int = 0,
   ):
     """Initializes.
@@ -121,7 +121,7 @@ class RegularIncreaseCurriculum(Curriculum):
       increase_amount: Symbols added by an increase.
       sample_all_length: Whether to draw uniformly from the lengths reached so
         far, or to use the latest one only.
-      max_sequence_length: Where the growth stops; None for nowhere.
+      max_sequence_length: Where the growth stops.
       seed: Of the draws.
     """
     super().__init__(seed)
@@ -138,10 +138,8 @@ class RegularIncreaseCurriculum(Curriculum):
     self._increase_frequency = operator.index(increase_frequency)
     self._increase_amount = operator.index(increase_amount)
     self._sample_all_length = sample_all_length
-    self._max_increases = None
-    if max_sequence_length is not None:
-      room = max_sequence_length - initial_sequence_length
-      self._max_increases = max(0, room // increase_amount)
+    room = max_sequence_length - initial_sequence_length
+    self._max_increases = max(0, room // increase_amount)
 
   def sample_sequence_length(self, step: int) -> int:
     """See base class."""
@@ -150,19 +148,19 @@ class RegularIncreaseCurriculum(Curriculum):
       increases = int(self._rng(step).integers(increases + 1))
     return self._initial_sequence_length + self._increase_amount * increases
 
-  def lengths(self, num_steps: int) -> set[int]:
+  def lengths(self, num_steps: int) -> range:
     """See base class."""
+    first, amount = self._initial_sequence_length, self._increase_amount
     increases = self._increases(max(0, num_steps - 1))
-    return {
-      self._initial_sequence_length + self._increase_amount * i
-      for i in range(increases + 1)
-    }
+    return range(first, first + amount * increases + 1, amount)
+
+  def bounds(self, num_steps: int) -> tuple[int, int]:
+    """See base class."""
+    lengths = self.lengths(num_steps)
+    return lengths[0], lengths[-1]
 
   def _increases(self, step: int) -> int:
-    increases = step // self._increase_frequency
-    if self._max_increases is None:
-      return increases
-    return min(increases, self._max_increases)
+    return min(step // self._increase_frequency, self._max_increases)
 
 
 def _checked(values: Sequence[int]) -> Sequence[int]:

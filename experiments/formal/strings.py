@@ -177,12 +177,13 @@ def check(
   # Of a task that goes away: strings of many cells need not stay in memory.
   has_labels = isinstance(task, strings_task.StringsTask)
   groups = make_task(experiment, None if has_labels else task).groups
-  longest = config_lib.Experiment.max_range_test_length
-  if has_labels and experiment.max_range_test_length != longest:
-    progress.say(
-      '--max_range_test_length does nothing: of a language of which there are'
-      ' only strings, all strings of its files are the test.'
-    )
+  for name in config_lib.RANGE_FIELDS:
+    default = getattr(config_lib.Experiment, name)
+    if has_labels and getattr(experiment, name) != default:
+      progress.say(
+        f'{name} does nothing: of a language of which there are only strings,'
+        ' all strings of its files are the test.'
+      )
   if isinstance(task, automaton_task.AutomatonTask):
     num_other = sum(
       int((regular_task.answers(task.machine, tokens) != answers).sum())

@@ -208,15 +208,17 @@ def _attempt(samples, partition, w, symbols_V, min_levels) -> Closed | Leak:
   regions, needed = regions_lib.grown(
     regions_lib.around(samples), chunks, products, w
   )
-  result = None
   if needed.max() <= 1:
     result = _closed(
       regions, chunks, products, needed, w, symbols_V, min_levels
     )
-    forms = list(strings.levels(w, symbols_V, MAX_STRINGS))
-    if isinstance(result, Closed) or not forms:
+    if isinstance(result, Closed):
       return result
-    form = forms[-1]
+    form = None
+    for form in strings.levels(w, symbols_V, MAX_STRINGS):
+      pass
+    if form is None:
+      return result
     early = form, regions_lib.nearest(regions, form.center)
     regions, needed = regions_lib.grown(regions, chunks, products, w, early)
     if needed.max() <= 1:

@@ -91,6 +91,19 @@ def test_regular_increase():
   }
 
 
+def test_lengths_that_grow_without_end_take_no_memory():
+  experiment = config.Experiment(
+    curriculum='regular_increase',
+    curriculum_params={
+      'increase_frequency': 1,
+      'max_sequence_length': 10**15,
+    },
+    training_steps=2**31 - 1,
+  )
+  with pytest.raises(ValueError, match='draws lengths 1..2147483647, wh'):
+    builders.make_curriculum(experiment)
+
+
 def test_unknown_curriculum_and_bad_params():
   with pytest.raises(ValueError, match='fixed, regular_increase'):
     _make('random')

@@ -108,6 +108,11 @@ def _params(**params):
         ('fixed', {'sequence_length': 10**17}, 'not within 1..sequence_length'),
         ('reverse_exponential', {'tau': float('nan')}, 'tau must be a finite'),
         ('regular_increase', {'increase_amount': 0}, 'must be at least 1'),
+        (
+          'regular_increase',
+          {'max_sequence_length': None},
+          'max_sequence_length must be a whole number',
+        ),
       )
     ),
   ],

@@ -368,11 +368,8 @@ def test_a_page_about_strings(experiment):
   page = describe.describe(experiment)
   assert 'Of 80 strings' in page and 'Attributes' not in page
   assert '2 labels: FALSE TRUE' in page
-  assert [line.split()[:2] for line in page.splitlines()[-3:]] == [
-    ['3', '20'],
-    ['5', '40'],
-    ['9', '20'],
-  ]
+  numbers = [line.split()[:2] for line in page.splitlines()[-3:]]
+  assert numbers == [['3', '20'], ['5', '40'], ['9', '20']]
 
 
 def test_what_does_not_fit_is_refused(experiment):
@@ -392,8 +389,11 @@ def test_what_is_odd_is_said_once_and_not_by_reading_flags(
   held = strings.describe(str(path))
   tests = strings.describe_tests([f'{tmp_path}/./odd.txt'])
   assert not capsys.readouterr().err
-  experiment = dataclasses.replace(experiment, strings=held, test_strings=tests)
+  experiment = experiment.replaced(
+    strings=held, test_strings=tests, min_range_test_length=2
+  )
   strings.check(experiment, builders.make_task(experiment))
   said = capsys.readouterr().err
   assert said.count('1 empty string is left out') == 1
   assert said.count('have several labels') == 1
+  assert said.count('min_range_test_length does nothing') == 1
