@@ -20,13 +20,13 @@ _LONGEST_REFERENCE = flags.DEFINE_integer(
 )
 
 
-def _gradient(path, length, tables=None):
+def _gradient(path, length, tabulates=True):
   """Returns a compiled gradient on strings of a length, and its arguments.
 
   Args:
     path: Of `model.PATHS`.
     length: Of the strings, which fill their bucket.
-    tables: 0 to switch off the tables of few distinct chunks.
+    tabulates: Whether `reduce` may tabulate the states of short strings.
   """
   # 5 symbols: tables serve the lowest levels only.
   config = config_lib.make_config(
@@ -38,10 +38,10 @@ def _gradient(path, length, tables=None):
   params = model.init(jax.random.key(0), tokens[:, :2])
 
   def loss(params, tokens):
-    shared = None
-    if tables is not None:
-      shared = model.apply(params, tables, method=model.tabulate)
-    logits = model.apply(params, tokens, path, tables=shared)
+    tables = None
+    if not tabulates:
+      tables = model.apply(params, 0, method=model.tabulate)
+    logits = model.apply(params, tokens, path, tables=tables)
     answer = logits if path == 'reduce' else logits[:, -1]
     return jax.nn.log_softmax(answer)[:, 0].mean()
 
@@ -67,7 +67,7 @@ def main():
     if length <= _LONGEST_REFERENCE.value:
       paths.append('reference')
     programs = {path: _gradient(path, length) for path in paths}
-    programs['no tables'] = _gradient('reduce', length, tables=0)
+    programs['no tables'] = _gradient('reduce', length, tabulates=False)
     seconds = dict(
       zip(
         programs,

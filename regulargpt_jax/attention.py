@@ -215,8 +215,8 @@ def block_local_attention(
   q_BxTxHxd,
   k_BxTxHxd,
   v_BxTxHxd,
-  k_before_HxD,
-  v_before_HxD,
+  k_before_Hxd,
+  v_before_Hxd,
   bias_HxC,
   dilation: int,
   visible_BxT=None,
@@ -233,9 +233,9 @@ def block_local_attention(
     q_BxTxHxd: Queries.
     k_BxTxHxd: Keys.
     v_BxTxHxd: Values.
-    k_before_HxD: The key of all positions before the sequence, [H, d]; None if
+    k_before_Hxd: The key of all positions before the sequence, [H, d]; None if
       they are not seen.
-    v_before_HxD: Their value.
+    v_before_Hxd: Their value.
     bias_HxC: r.
     dilation: Distance between neighbours in the window.
     visible_BxT: False for keys that nobody may see; None for all seen.
@@ -247,7 +247,7 @@ def block_local_attention(
   chunk_size = bias_HxC.shape[-1]
   num_residues = min(dilation, length)
   per_residue = -(-length // num_residues)
-  has_before = per_residue > chunk_size or k_before_HxD is not None
+  has_before = per_residue > chunk_size or k_before_Hxd is not None
   # In a block of `shared` residues, those of a residue are so many apart.
   shared = 1
   if not has_before:
@@ -278,8 +278,8 @@ def block_local_attention(
 
   q, k, v = (in_blocks(x) for x in (q_BxTxHxd, k_BxTxHxd, v_BxTxHxd))
   visible = None
-  if k_before_HxD is not None:
-    k, v = with_before(k, k_before_HxD), with_before(v, v_before_HxD)
+  if k_before_Hxd is not None:
+    k, v = with_before(k, k_before_Hxd), with_before(v, v_before_Hxd)
   else:
     k, v = with_before(k, 0), with_before(v, 0)
     if visible_BxT is None:

@@ -76,7 +76,8 @@ def certify(
         subject.config, subject.params, symbols_U, _MAX_STATES
       )
   else:
-    nodes, symbols_U, found = _trained(subject, max_chunks)
+    nodes, found = _trained(subject, max_chunks)
+    symbols_U = nodes.symbols
   results: dict[str, Any] = {
     'proved': isinstance(found, closure.Closed),
     'arithmetic': _EXACT if compiled else _ROUNDED,
@@ -84,7 +85,7 @@ def certify(
   }
   if isinstance(found, closure.Leak):
     if not compiled:
-      results |= _weaker(subject, nodes, symbols_U, max_chunks)
+      results |= _weaker(subject, nodes, max_chunks)
     _report_leak(subject, workdir, results, found)
     return
   verdict = _verdict(subject, symbols_U, found)
@@ -123,16 +124,17 @@ def is_proved_right(subject: subject_lib.Subject, max_chunks: int) -> bool:
     subject: The model, which `certify` would not refuse.
     max_chunks: As of `certify`.
   """
-  _, symbols_U, found = _trained(subject, max_chunks)
+  nodes, found = _trained(subject, max_chunks)
   is_closed = isinstance(found, closure.Closed)
-  return is_closed and _verdict(subject, symbols_U, found).difference is None
+  return (
+    is_closed and _verdict(subject, nodes.symbols, found).difference is None
+  )
 
 
-def _trained(subject, max_chunks) -> tuple[clusters.Nodes, np.ndarray, Any]:
-  """Returns states of strings, the symbols of these, and what is proved."""
+def _trained(subject, max_chunks) -> tuple[clusters.Nodes, Any]:
+  """Returns states of strings, and what is proved."""
   nodes = _nodes(subject)
-  found = _search(subject, nodes, nodes.symbols, max_chunks)
-  return nodes, nodes.symbols, found
+  return nodes, _search(subject, nodes, max_chunks)
 
 
 def _nodes(subject) -> clusters.Nodes:
@@ -153,7 +155,7 @@ def _labels(nodes: clusters.Nodes) -> list[np.ndarray]:
   ]
 
 
-def _search(subject, nodes, symbols_U, max_chunks) -> Any:
+def _search(subject, nodes, max_chunks) -> Any:
   """Returns what is proved of a trained model."""
   found = None
   for label in _labels(nodes):
@@ -163,7 +165,7 @@ def _search(subject, nodes, symbols_U, max_chunks) -> Any:
         subject.params,
         nodes.sample,
         label,
-        symbols_U,
+        nodes.symbols,
         max_chunks,
         lambda regions, chunks: progress.say(
           f'{regions} regions, {chunks:,} of {max_chunks:,} chunks ...'
@@ -189,9 +191,9 @@ def _verdict(subject, symbols_U, found) -> equivalence.Verdict:
   )
 
 
-def _weaker(subject, nodes, symbols_U, max_chunks) -> dict[str, Any]:
+def _weaker(subject, nodes, max_chunks) -> dict[str, Any]:
   """Returns what is proved where no regions are closed."""
-  config = subject.config
+  config, symbols_U = subject.config, nodes.symbols
   w = level_map.weights(config, subject.params)
   with progress.timed('Following regions level by level'):
     levels = depths.right_levels(

@@ -218,12 +218,12 @@ def _to_json(
   if set(classes.tolist()) == set(order.tolist()):
     order = np.argsort(classes)
   number = np.argsort(order)
-  outputs = [str(c) for c in classes[order]]
+  names = [str(c) for c in classes[order]]
   return fields_lib.from_arrays(
     [subject.symbols[v] for v in used_U],
     [str(q) for q in range(len(order))],
     number[transitions[order]],
     number[start],
     (classes[order] != 0).tolist(),
-    outputs if classes.max() > 1 else None,
+    names if classes.max() > 1 else None,
   )

@@ -165,7 +165,7 @@ def parse(subject: Subject, string: str) -> np.ndarray:
   Raises:
     ValueError: If a symbol is unknown, or some symbol cannot be written so.
   """
-  if _is_spaced(subject):
+  if data.separator(subject.symbols):
     for symbol in subject.symbols:
       if symbol.split() != [symbol]:
         raise ValueError(
@@ -190,13 +190,8 @@ def written(subject: Subject, tokens_T: Sequence[int]) -> str:
   Where `parse` cannot, it is a JSON list of symbols.
   """
   symbols = [subject.symbols[token] for token in tokens_T]
-  if not _is_spaced(subject):
-    return ''.join(symbols)
-  if any(symbol.split() != [symbol] for symbol in subject.symbols):
+  separator = data.separator(subject.symbols)
+  has_spaces = any(symbol.split() != [symbol] for symbol in subject.symbols)
+  if separator and has_spaces:
     return json.dumps(symbols, ensure_ascii=False)
-  return ' '.join(symbols)
-
-
-def _is_spaced(subject: Subject) -> bool:
-  """Returns whether spaces separate symbols, some of more than a character."""
-  return max(map(len, subject.symbols)) > 1
+  return separator.join(symbols)

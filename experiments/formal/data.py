@@ -50,6 +50,11 @@ def symbols(task: task_lib.GeneralizationTask) -> list[str]:
   return names + [str(v) for v in range(len(names), task.input_size)]
 
 
+def separator(symbols: Sequence[str]) -> str:
+  """Returns what stands between symbols: a space where one is long."""
+  return ' ' if max(map(len, symbols)) > 1 else ''
+
+
 def output_length(task: task_lib.GeneralizationTask, num_symbols: int) -> int:
   """Returns how many output symbols the task has for so many input symbols.
 

@@ -211,8 +211,7 @@ def _docstring(task: task_lib.GeneralizationTask) -> str:
 def _string(task: task_lib.GeneralizationTask, tokens: np.ndarray) -> str:
   """Returns a string as people write it."""
   names = data.symbols(task)
-  separator = ' ' if max(map(len, names)) > 1 else ''
-  return separator.join(names[t] for t in tokens if t >= 0)
+  return data.separator(names).join(names[t] for t in tokens if t >= 0)
 
 
 def _answer(target: np.ndarray) -> str:

@@ -81,8 +81,7 @@ def check(
       tokens, target = _batch(task, _BATCH_SIZE, _LENGTH, _LENGTH)
       changed = np.roll(target, 1, axis=-1)
       changed[:, :1] = target[:, :1]
-      apply = functools.partial(model.apply, is_test=False)
-      logits, after = (apply(params, tokens, y) for y in (target, changed))
+      logits, after = (taught(params, tokens, y) for y in (target, changed))
       if _difference(logits[:, :2], after[:, :2], target[:, :2]) > _TOLERANCE:
         raise blame.UserCodeError(
           f'{name}: with --is_autoregressive an answer must depend on those'

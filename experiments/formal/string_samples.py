@@ -69,8 +69,8 @@ def write(
         f'The answer {label!r} has white space at an end, a tabulator or lines,'
         ' and cannot be written.'
       )
-  is_spaced = max(map(len, symbols)) > 1
-  if is_spaced and max_length == 1:
+  separator = data.separator(symbols)
+  if separator and max_length == 1:
     raise ValueError(
       'Symbols of several characters are told by the spaces between them:'
       ' max_length must be 2 or more.'
@@ -84,7 +84,6 @@ def write(
   )
   lengths = _lengths(task, lengths)
   draw = _pairs if is_adversarial else _strings
-  separator = ' ' if is_spaced else ''
   lines = []
   with progress.timed(
     f'Drawing strings of {min_length:,} to {max_length:,} symbols'

@@ -5,7 +5,7 @@ runs that differ in seed or learning rate train as one. A run's numbers come
 from its own seed and the step alone.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 import functools
 import itertools
 import math
@@ -268,14 +268,6 @@ def map_over_runs(
   return of_one_run
 
 
-def _lengths(
-  curriculum: curriculum_lib.Curriculum, steps: Sequence[int]
-) -> Iterator[tuple[int, int]]:
-  """Yields the number and the string length of each step still to do."""
-  for step in steps:
-    yield step, curriculum.sample_sequence_length(step)
-
-
 def train(
   experiment: config_lib.Experiment,
   workdir: str,
@@ -352,7 +344,7 @@ def train(
       width, host_data = item
       return steps(width, state, runs_R, host_data)
 
-    lengths = _lengths(curriculum, left)
+    lengths = ((i, curriculum.sample_sequence_length(i)) for i in left)
     return step, source.stream(runs.seed.tolist(), lengths)
 
   def describe_rate(rate: float, step: int) -> list[str]:

@@ -158,13 +158,11 @@ class Trained:
   """A trained language model.
 
   Attributes:
-    experiment: What was trained.
     model: The model.
     params: Its parameters, on all devices.
     step: Steps trained.
   """
 
-  experiment: config_lib.LanguageExperiment
   model: nn.Module
   params: dict
   step: int
@@ -207,7 +205,7 @@ def load(workdir: str, experiment: config_lib.LanguageExperiment) -> Trained:
   """
   like = training.state_shapes(experiment, sharding.make_mesh()).params
   step, params = checkpoints.load(workdir, like, experiment.training_steps)
-  return Trained(experiment, config_lib.make_model(experiment), params, step)
+  return Trained(config_lib.make_model(experiment), params, step)
 
 
 def evaluate(
@@ -349,10 +347,9 @@ def sample(
     raise ValueError(f'--prompt must be UTF-8, not {prompt!r}.') from None
   parameters.check_bounds('num_tokens', num_tokens, 1, _MAX_TOKENS)
   parameters.check_bounds('seed', seed, 0, 2**32 - 1)
-  trained = load(workdir, load_experiment(workdir))
-  tokenizer = tokenizers.make_tokenizer(
-    trained.experiment.tokenizer, vocabulary_dir
-  )
+  experiment = load_experiment(workdir)
+  trained = load(workdir, experiment)
+  tokenizer = tokenizers.make_tokenizer(experiment.tokenizer, vocabulary_dir)
   tokens = tokenizer.encode(prompt).tolist()
   prompt_1xT = jnp.array([[tokenizer.end_of_text, *tokens]])
   max_length = prompt_1xT.size + num_tokens

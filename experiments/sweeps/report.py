@@ -134,7 +134,7 @@ def sections(others: Sequence[results.Result]) -> list[tables.Section]:
   return protocol_report.sections(others) + mlregtest.sections(others)
 
 
-def markdown(found: tables.Tables, rest: Sequence[tables.Section] = ()) -> str:
+def markdown(found: tables.Tables, rest: Sequence[tables.Section]) -> str:
   """Returns the tables in Markdown, which a terminal shows well too.
 
   Args:

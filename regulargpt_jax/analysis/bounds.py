@@ -49,9 +49,8 @@ class Arithmetic(NamedTuple):
   function: float
 
 
-# Real numbers; and IEEE single precision, whose functions err by 4 units in the
-# last place at most. A form for the latter holds the former's results as well.
-REAL = Arithmetic(0.0, 0.0)
+# IEEE single precision, whose functions err by 4 units in the last place at
+# most. A form for it holds the results of real numbers as well.
 FLOAT32 = Arithmetic(2.0**-24, 2.0**-21)
 
 
@@ -90,12 +89,6 @@ def gamma(num_terms: int, unit: float) -> float:
       ' allowed.'
     )
   return num_terms * unit / (1 - num_terms * unit) + EPS
-
-
-def point(center: np.ndarray, slack: np.ndarray, like: Form) -> Form:
-  """Returns a form that depends on no symbol."""
-  gens = np.zeros((*center.shape, 0))
-  return Form(center, gens, slack, like.ball, like.num_balls)
 
 
 def radius(form: Form) -> np.ndarray:

@@ -3,6 +3,7 @@
 Letters: N chunks or strings, C chunk size, D width, k regions, V symbols.
 """
 
+import collections
 from collections.abc import Callable
 import heapq
 from typing import NamedTuple
@@ -214,11 +215,10 @@ def _attempt(samples, partition, w, symbols_V, min_levels) -> Closed | Leak:
     )
     if isinstance(result, Closed):
       return result
-    form = None
-    for form in strings.levels(w, symbols_V, MAX_STRINGS):
-      pass
-    if form is None:
+    forms = collections.deque(strings.levels(w, symbols_V, MAX_STRINGS), 1)
+    if not forms:
       return result
+    form = forms[-1]
     early = form, regions_lib.nearest(regions, form.center)
     regions, needed = regions_lib.grown(regions, chunks, products, w, early)
     if needed.max() <= 1:

@@ -76,7 +76,7 @@ def close(
     'this one scales its embedding or has attention biases',
   )
   for path, x in _leaves(tree):
-    whole = np.asarray(x) == np.round(np.asarray(x))
+    whole = x == np.round(x)
     _check(whole.all() or 'position_bias' in path, f'{path} is not whole')
   return _followed(tree, symbols_V, max_states)
 
@@ -126,7 +126,7 @@ class _Level(NamedTuple):
 
 
 def _make_level(block) -> _Level:
-  bias_HxC = np.asarray(block['position_bias'])
+  bias_HxC = block['position_bias']
   dim = len(block['projection']['kernel'])
   slot_D = np.repeat(_heads(bias_HxC), dim // len(bias_HxC))
   reads_CxD = slot_D == np.arange(bias_HxC.shape[1])[:, None]

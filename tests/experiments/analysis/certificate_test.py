@@ -1,9 +1,7 @@
 """What the command says of models that are right, wrong, or neither proved."""
 
 import json
-import pathlib
 
-from flax import traverse_util
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,10 +12,8 @@ from experiments.analysis import subject as subject_lib
 from experiments.engine import checkpoints as checkpoints_lib
 from experiments.engine import workdir as workdir_lib
 from experiments.formal import builders, compiled, config, training
+from tests.regulargpt_jax.analysis import parity
 
-_PARITY = (
-  pathlib.Path(__file__).parents[2] / 'regulargpt_jax/analysis/parity.npz'
-)
 _MAX_CHUNKS = 100
 
 
@@ -26,16 +22,11 @@ def _compiled(workdir, **settings):
   return workdir
 
 
-def _saved(workdir, change=lambda flat: None, **settings):
-  """A workdir of the trained model of `parity.npz`, perhaps changed."""
-  experiment = config.Experiment(
-    training_steps=0, embedding_dim=8, num_heads=2, **settings
-  )
+def _saved(workdir, params):
+  """A workdir of a model with parameters as of `parity`."""
+  experiment = config.Experiment(training_steps=0, embedding_dim=8, num_heads=2)
   _, model = builders.make_task_and_model(experiment)
   state = training.init_state(experiment, model)
-  flat = {tuple(k.split('/')): x for k, x in np.load(_PARITY).items()}
-  change(flat)
-  params = {'params': traverse_util.unflatten_dict(flat)}
   state = state.replace(
     params=jax.tree.map(lambda x: jnp.array(x)[None], params)
   )
@@ -70,7 +61,7 @@ def test_a_compiled_model(tmp_path, capsys):
 
 
 def test_a_trained_model(tmp_path, capsys):
-  workdir = _saved(tmp_path / 'run')
+  workdir = _saved(tmp_path / 'run', parity.params())
   results = _certified(workdir)
   assert results['proved'] and results['is_right']
   assert results['largest_share_of_a_region'] <= 1
@@ -84,12 +75,10 @@ def test_a_trained_model(tmp_path, capsys):
 
 
 def test_a_model_that_is_another_automaton_is_told_apart(tmp_path, capsys):
-  def swap(flat):
-    kernel = flat[('readout', 'kernel')]
-    flat[('readout', 'kernel')] = kernel[:, ::-1]
-    flat[('readout', 'bias')] = flat[('readout', 'bias')][::-1]
-
-  workdir = _saved(tmp_path / 'run', swap)
+  params = parity.params()
+  readout = params['params']['readout']
+  params['params']['readout'] = {k: x[..., ::-1] for k, x in readout.items()}
+  workdir = _saved(tmp_path / 'run', params)
   results = _certified(workdir)
   assert results['proved'] and not results['is_right']
   assert set(results['difference']) <= {'0', '1'}
@@ -103,10 +92,8 @@ def test_a_model_that_is_another_automaton_is_told_apart(tmp_path, capsys):
 def test_what_cannot_be_proved_is_said(
   factor, right_up_to, is_right, tmp_path, capsys
 ):
-  def weaken(flat):  # What made the level contract.
-    flat[('block_0', 'ffn_out', 'kernel')] *= factor
-
-  results = _certified(_saved(tmp_path / 'run', weaken))
+  weakened = parity.params(ffn_out=factor)  # What made the level contract.
+  results = _certified(_saved(tmp_path / 'run', weakened))
   assert not results['proved']
   assert results['right_up_to'] == right_up_to
   assert results['snapped']['is_right'] == is_right

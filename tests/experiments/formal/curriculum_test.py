@@ -100,7 +100,7 @@ def test_lengths_that_grow_without_end_take_no_memory():
     },
     training_steps=2**31 - 1,
   )
-  with pytest.raises(ValueError, match='draws lengths 1..2147483647, wh'):
+  with pytest.raises(ValueError, match=r'lengths 1\.\.2147483647, wh'):
     builders.make_curriculum(experiment)
 
 

@@ -141,7 +141,9 @@ def test_impossible_sizes_are_named(sizes, message):
     ('sample_batch', lambda x: sys.exit('bye'), '1: SystemExit: bye$'),
     ('sample_batch', _raise, '1: ValueError: first line$'),
     ('sample_batch', lambda x: {**x, 'input': x['input'][:2]}, '1: .*shape'),
+    ('sample_batch', lambda x: {**x, 'input': x['input'] / 2}, '1: .*hot'),
     ('sample_batch', lambda x: {**x, 'output': x['output'] / 2}, '1: .*hot'),
+    ('sample_batch', lambda x: {**x, 'output': x['output'][:, 1:]}, '1: .*sha'),
     ('accuracy_mask', lambda x: x[:, 1:], r'5: .* \(4, 4\), not \(4, 5\)'),
   ],
 )

@@ -222,7 +222,6 @@ def test_describe_says_what_an_automaton_is(ends, target, expected):
   start = lines.index('2 symbols: a b')
   assert lines[start + 1] == '2 states, of which q0 is the start'
   assert lines[start + 2 : start + 4] == expected
-  assert 'Examples' not in page
 
 
 def test_a_symbol_without_a_name_is_a_number():
@@ -240,28 +239,3 @@ def test_automaton_survives_config_json(tmp_path):
   workdir_lib.claim(experiment, str(tmp_path))
   assert workdir_lib.load(str(tmp_path), config.Experiment)[0] == experiment
   json.loads((tmp_path / 'config.json').read_text())
-
-
-@pytest.mark.parametrize(
-  ('change', 'message'),
-  [
-    (lambda b: {**b, 'input': b['input'] * 0.5}, 'not one-hot'),
-    (lambda b: {**b, 'input': b['input'][:2]}, 'shape'),
-    (lambda b: {**b, 'output': b['output'][:, :-1]}, 'shape'),
-  ],
-)
-def test_wrong_batches_are_named(change, message):
-  task = builders.make_task(dataclasses.replace(_TINY, task='Repeat'))
-  sample = task.sample_batch
-  task.sample_batch = lambda *args: change(sample(*args))
-  source = data.make_source(task, 4, [8])
-  with pytest.raises(ValueError, match=f'Repeat.*{message}'):
-    next(source.stream([0], [(0, 5)]))
-
-
-def test_a_task_that_cannot_be_sampled_leaves_no_workdir(tmp_path, monkeypatch):
-  task_class = type(builders.make_task(_TINY))
-  monkeypatch.setattr(task_class, 'sample_batch', lambda *args: None)
-  with pytest.raises(ValueError, match=r'FirstSymbol\.sample_batch'):
-    run.train_and_evaluate(_TINY, str(tmp_path / 'run'))
-  assert not (tmp_path / 'run').exists()

@@ -39,16 +39,16 @@ _UNARY = {
   'tracked': (bounds.tracked, lambda x: x),
   'relu': (nonlinear.relu, lambda x: np.maximum(x, 0)),
   'softmax of 2': (
-    lambda f: nonlinear.softmax(f, 2, bounds.REAL)[0],
+    lambda f: nonlinear.softmax(f, 2, forms.REAL)[0],
     lambda x: _softmax(x, 2),
   ),
   'softmax of 3': (
-    lambda f: nonlinear.softmax(f, 3, bounds.REAL)[0],
+    lambda f: nonlinear.softmax(f, 3, forms.REAL)[0],
     lambda x: _softmax(x, 3),
   ),
   'layer norm': (
     lambda f: nonlinear.layer_norm(
-      f, np.linspace(0.5, 2, 6), np.arange(6), 1e-5, bounds.REAL
+      f, np.linspace(0.5, 2, 6), np.arange(6), 1e-5, forms.REAL
     ),
     _layer_norm,
   ),

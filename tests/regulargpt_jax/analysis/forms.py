@@ -4,6 +4,8 @@ import numpy as np
 
 from regulargpt_jax.analysis import bounds
 
+REAL = bounds.Arithmetic(0.0, 0.0)  # Of real numbers.
+
 
 def symbols(form, rng, num_points):
   """Values that the symbols may have, [points, S], many of them extreme."""
