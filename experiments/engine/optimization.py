@@ -77,7 +77,9 @@ def updated(
   updates, new_optimizer = optimizer.update(
     grads, state.optimizer, state.params
   )
-  new_params = jax.tree.map(lambda p, u: p - rate * u, state.params, updates)
+  new_params = jax.tree.map(
+    lambda p, u: (p - rate * u).astype(p.dtype), state.params, updates
+  )
   # Clipping makes an update finite if the gradient is.
   is_finite = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(grads))
   has_diverged = state.diverged_at >= 0

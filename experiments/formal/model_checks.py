@@ -169,9 +169,13 @@ def _noisy(model: models.Model):
 
 def _check_parameters(shapes: chex.ArrayTree) -> None:
   leaves = jax.tree.leaves(shapes)
-  if not sum(leaf.size for leaf in leaves):
+  if not leaves:
     raise ValueError('there are none, and so nothing to train.')
   for leaf in leaves:
+    if not leaf.size:
+      raise ValueError(
+        f'one has the shape {leaf.shape}, and so no number; leave it out.'
+      )
     if not jnp.issubdtype(leaf.dtype, jnp.floating):
       raise ValueError(f'they must be floats, and one is of {leaf.dtype}.')
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from experiments.engine import devices, programs
 from experiments.formal import (
-  blame,
   buckets,
   builders,
   models,
@@ -81,8 +80,7 @@ def _make_test(
       def part_is_right(part):
         tokens, target = part
         logits = model.apply(params, tokens, target, is_test=True)
-        with blame.blamed(blame.method(task, 'accuracy_fn')):
-          return task.accuracy_fn(logits, target)
+        return training.is_right(task, logits, target)
 
       parts = range_evaluation.in_parts(part_is_right, batch, model)
       return parts.swapaxes(0, 1).reshape(len(tokens))

@@ -4,15 +4,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from experiments.engine import estimates, progress, results
+from experiments.engine import progress, results
 from experiments.formal import adversarial, builders, data
 from experiments.formal import config as config_lib
 from experiments.formal import strings as strings_lib
 from tasks import task as task_lib
+from tasks import text_files
 from tasks.regular import pairs
-
-# Of a string in a file, at least, and what it takes to make it.
-_SYMBOL_BYTES = 8
 
 
 def write(
@@ -40,7 +38,8 @@ def write(
 
   Raises:
     ValueError: If the task has more than one answer to a string, a symbol
-      cannot be written, there can be no pairs, or it is too much.
+      cannot be written, there can be no pairs, or it is more than is read of a
+      file.
     OSError: If the file cannot be written.
   """
   if min_length > max_length:
@@ -76,12 +75,8 @@ def write(
       ' max_length must be 2 or more.'
     )
   lengths = range(min_length, max_length + 1)
-  estimates.check(
-    f'{num_strings:,} strings of each length',
-    num_strings * sum(lengths) * _SYMBOL_BYTES,
-    'num_strings or max_length',
-    room=estimates.host_memory(),
-  )
+  num_symbols = num_strings * len(lengths) * (min_length + max_length) // 2
+  _check_size(num_symbols * (min(map(len, symbols)) + len(separator)))
   lengths = _lengths(task, lengths)
   draw = _pairs if is_adversarial else _strings
   lines = []
@@ -91,8 +86,19 @@ def write(
     for tokens, answer in draw(experiment, task, lengths, num_strings):
       string = separator.join(symbols[token] for token in tokens if token >= 0)
       lines.append(f'{string}\t{labels[answer]}\n')
-  results.save(output, ''.join(lines))
+  text = ''.join(lines)
+  _check_size(len(text.encode()))
+  results.save(output, text)
   progress.say(f'{output}: {len(lines):,} strings.')
+
+
+def _check_size(num_bytes: int) -> None:
+  """Raises a ValueError if a file would be larger than is read."""
+  if num_bytes > text_files.MAX_BYTES:
+    raise ValueError(
+      f'The file would be larger than {text_files.MAX_BYTES // 10**6} MB, the'
+      ' most that is read; choose a smaller num_strings or max_length.'
+    )
 
 
 def _lengths(

@@ -260,7 +260,14 @@ def _nnx(build: Callable[..., nnx.Module]) -> Core:
       module.eval()
     else:
       module.train()
-    return module(tokens)
+    logits = module(tokens)
+    made = nnx.to_pure_dict(nnx.state(module, nnx.Param))
+    if jax.tree.structure(made) != jax.tree.structure(params):
+      raise ValueError(
+        'it makes parameters when it is called, which cannot be trained; make'
+        ' all of them in __init__.'
+      )
+    return logits
 
   return Core(init, apply)
 

@@ -162,8 +162,19 @@ def count_right(
 ) -> tuple[jax.Array, jax.Array]:
   """Returns how many output symbols are right, and of how many that count."""
   mask = counted(task, target)
+  return jnp.sum(mask * is_right(task, logits, target)), jnp.sum(mask)
+
+
+def is_right(
+  task: task_lib.GeneralizationTask, logits: jax.Array, target: jax.Array
+) -> jax.Array:
+  """Returns 1.0 for each output symbol that is right, else 0.0.
+
+  What has a logit that is no number is wrong: NaN is the largest to `argmax`.
+  """
   with blame.blamed(blame.method(task, 'accuracy_fn')):
-    return jnp.sum(mask * task.accuracy_fn(logits, target)), jnp.sum(mask)
+    found = task.accuracy_fn(logits, target)
+  return jnp.where(jnp.isnan(logits).any(-1), 0.0, found)
 
 
 def make_step(

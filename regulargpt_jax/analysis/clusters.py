@@ -95,16 +95,27 @@ def nearest(centers_kxD: np.ndarray, points_NxD: np.ndarray) -> np.ndarray:
 
 
 def outside(
-  centers_kxD: np.ndarray, radius: float, points_NxD: np.ndarray
+  centers_kxD: np.ndarray,
+  radius: float,
+  points_NxD: np.ndarray,
+  max_clusters: int,
 ) -> np.ndarray:
-  """Returns points [M, D] to be new centers, so that all points are in some."""
+  """Returns points [M, D] to be new centers, so that all points are in some.
+
+  Args:
+    centers_kxD: The centers that there are.
+    radius: How far from a center a point is in its cluster.
+    points_NxD: The points.
+    max_clusters: Where there are more than so many, points may be left out.
+  """
   centers = centers_kxD
-  while True:
+  while len(centers) <= max_clusters:
     _, distance_N = metrics.pairwise_distances_argmin_min(points_NxD, centers)
     farthest = distance_N.argmax()
     if distance_N[farthest] <= radius:
-      return centers[len(centers_kxD) :]
+      break
     centers = np.concatenate([centers, points_NxD[farthest][None]])
+  return centers[len(centers_kxD) :]
 
 
 def even_sample(

@@ -64,9 +64,8 @@ def compose(
     product_NxD = level(
       config, params, np.stack([centers[first], centers[second]], axis=1)
     )
-    new = clusters.outside(
-      centers, found.radius, np.concatenate([symbol_VxD, product_NxD])
-    )
+    points_NxD = np.concatenate([symbol_VxD, product_NxD])
+    new = clusters.outside(centers, found.radius, points_NxD, max_clusters)
     if not len(new):
       break
     centers = np.concatenate([centers, new])

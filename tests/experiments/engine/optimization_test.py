@@ -54,6 +54,22 @@ def test_an_update_is_adam_behind_clipping(scale):
   assert (state.step, state.num_summed, state.loss_sum) == (3, 3, 6)
 
 
+def test_parameters_of_half_precision_stay_so():
+  def halved(tree):
+    return jax.tree.map(lambda x: x.astype(jnp.bfloat16), tree)
+
+  state = _state()
+  state = state.replace(
+    params=halved(state.params), optimizer=_OPTIMIZER.init(halved(_PARAMS))
+  )
+  rate = jnp.float32(0.5)
+  after = optimization.updated(
+    state, _OPTIMIZER, rate, state.step, jnp.float32(1), halved(_GOOD)
+  )
+  chex.assert_trees_all_equal_dtypes(after, state)
+  assert (after.params['a'] != state.params['a']).all()
+
+
 @pytest.mark.parametrize('loss', [1.0, jnp.nan, jnp.inf])
 @pytest.mark.parametrize('grad', [0.1, jnp.nan, jnp.inf])
 def test_a_diverged_run_stays_as_it_was_before(loss, grad):

@@ -153,6 +153,11 @@ def _whole_parameter(tokens, input_size, output_size):
   return table[tokens] * 1.0
 
 
+def _empty_parameter(tokens, input_size, output_size):
+  hk.get_parameter('e', (0, 3), init=jnp.zeros)
+  return hk.Linear(output_size)(_counts(tokens))
+
+
 def _stateful(tokens, input_size, output_size):
   return hk.BatchNorm(True, True, 0.9)(_counts(tokens), is_training=True)
 
@@ -176,6 +181,15 @@ class NnxBatchNorm(nnx.Module):
 
   def __call__(self, tokens):
     return self.norm(_counts(tokens))
+
+
+class NnxLazy(nnx.Module):
+  def __init__(self, input_size, output_size, *, rngs):
+    self.embed = nnx.Embed(input_size, output_size, rngs=rngs)
+
+  def __call__(self, tokens):
+    self.layer = nnx.Linear(2, 2, rngs=nnx.Rngs(0))
+    return self.layer(self.embed(tokens))
 
 
 @pytest.mark.parametrize(
@@ -205,9 +219,11 @@ class NnxBatchNorm(nnx.Module):
     (lambda tokens, input_size, output_size: tokens, 'there are none'),
     (_without_parameters, 'there are none'),
     (_whole_parameter, 'must be floats, and one is of int32'),
+    (_empty_parameter, r'one has the shape \(0, 3\), and so no number'),
     (_stateful, 'transform_with_state'),
     (BatchNorm, 'it keeps batch_stats'),
     (NnxBatchNorm, 'it keeps BatchStat'),
+    (NnxLazy, 'makes parameters when it is called'),
   ],
 )
 def test_what_a_model_must_not_be_is_one_line(builder, message):

@@ -75,6 +75,25 @@ def test_attention_is_tested_in_parts_that_caches_hold(weights, monkeypatch):
   assert min(sizes) == at_once
 
 
+def test_what_is_no_number_is_wrong():
+  """To `argmax` NaN is the largest: the class of the first would be right."""
+  task, model = builders.make_task_and_model(_TINY)
+  params = training.init_state(_TINY, model).params
+
+  def broken(params, tokens, *args, **options):
+    logits = model.apply(params, tokens, *args, **options)
+    return logits.at[::2, :, 1].set(jnp.nan)
+
+  class Right(type(task)):
+    def accuracy_fn(self, output, target):
+      return jnp.ones(target.shape[:-1])
+
+  found = range_evaluation.evaluate(
+    _TINY, Right(), dataclasses.replace(model, apply=broken), params
+  )
+  assert (found.accuracy > 0).all() and (found.accuracy < 1).all()
+
+
 def test_runs_are_tested_on_the_same_strings():
   task, model = builders.make_task_and_model(_TINY)
   params = training.init_state(_TINY, model).params

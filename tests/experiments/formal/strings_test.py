@@ -358,7 +358,7 @@ def test_files_are_drawn_from_any_task(tmp_path):
     ({'task': 'd_2'}, (1, 2, 3, True), 'an even number of strings'),
     ({'task': 'modular_arithmetic'}, (1, 2, 2, True), 'not take all strings'),
     ({'task': 'd_2'}, (1, 1, 2, True), 'no pairs of 1 to 1'),
-    ({'task': 'd_2'}, (1, 2**24, 2**24), 'of memory'),
+    ({'task': 'd_2'}, (1, 2**24, 2**24), 'larger than 64 MB'),
   ):
     with pytest.raises(ValueError, match=message):
       string_samples.write(config.Experiment(**fields), path, *arguments)

@@ -59,11 +59,17 @@ def test_points_that_rounding_tells_apart_are_one_cluster(seed, spread):
 def test_outside_covers_every_point_once(seed, radius):
   points_NxD, _ = _blobs(seed, (10, 10, 10))
   centers = points_NxD[:1]
-  new = clusters.outside(centers, radius, points_NxD)
+  new = clusters.outside(centers, radius, points_NxD, max_clusters=30)
   every = np.concatenate([centers, new])
   assert (metrics.pairwise_distances(points_NxD, every).min(-1) <= radius).all()
   apart = metrics.pairwise_distances(every) + 9 * np.eye(len(every))
   assert (apart > radius).all()
+
+
+def test_outside_stops_one_beyond_the_most():
+  points_NxD = np.arange(1000.0)[:, None]
+  new = clusters.outside(points_NxD[:1], 0.5, points_NxD, max_clusters=7)
+  assert len(new) == 7
 
 
 @given(_seeds, st.lists(st.integers(1, 30), min_size=1, max_size=5))
