@@ -23,7 +23,14 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments.engine import devices, options, parameters, programs, progress
+from experiments.engine import (
+  devices,
+  options,
+  parameters,
+  programs,
+  progress,
+  selection,
+)
 from experiments.language import sharding
 from experiments.text import loading
 
@@ -105,7 +112,7 @@ def check_numbers(
   """Checks those arguments of `last_token_losses` that are numbers.
 
   Raises:
-    ValueError: If one is out of bounds.
+    ValueError: If one is out of bounds, or a length given twice.
   """
   if not lengths or min(lengths) < 1:
     raise ValueError(f'lengths must be positive, got {list(lengths)}.')
@@ -116,6 +123,7 @@ def check_numbers(
       'Each of the lengths is a program to compile, and there may be at most'
       f' {_MAX_PROGRAMS}, got {len(lengths)}.'
     )
+  selection.check_lists(lengths=lengths)
 
 
 def check(

@@ -233,7 +233,8 @@ def evaluate(
 
   Raises:
     ValueError: If the folder holds no language model, the text is not the one
-      that it was trained on, or a number is impossible.
+      that it was trained on, a number is impossible, or the output_dir holds
+      what would be lost.
     OSError: If there is no checkpoint or no text.
   """
   told = (workdir, lengths, num_sequences, batch_tokens, data_dir, output_dir)
@@ -258,6 +259,7 @@ def evaluate(
       text = text_of(experiment)
       evaluated = experiment
     workdir_lib.check_output(folder, workdir, is_own)
+    _check_kept(folder, lengths)
     evaluation.check(text.streams['test'], lengths, num_sequences, batch_tokens)
     if devices.is_main():
       files.make_folder(folder)
@@ -293,6 +295,19 @@ def evaluate(
 
   devices.from_main(write)
   return results
+
+
+def _check_kept(folder: str, lengths: Sequence[int]) -> None:
+  """Refuses to replace perplexities at lengths that are not measured again."""
+  path = os.path.join(folder, f'{report.NAME}.json')
+  if not files.exists(path):
+    return
+  lost = sorted(report.load_json(path)['perplexity'].keys() - {*lengths})
+  if lost:
+    raise ValueError(
+      f'{folder} holds perplexities at lengths {", ".join(map(str, lost))} too,'
+      ' which would be lost: measure them again, or give another --output_dir.'
+    )
 
 
 def diverged(

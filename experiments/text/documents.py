@@ -16,6 +16,8 @@ import zlib
 
 import zstandard
 
+from experiments.engine import progress
+
 KEY = 'text'  # Of a document in a line of JSON.
 _KINDS = ('.jsonl', '.txt')
 # Compressed data is read so little at a time: zstd makes 128 KiB of 4 bytes,
@@ -55,21 +57,32 @@ class Block:
 
 
 def find_files(pattern: str) -> list[str]:
-  """Returns the files that match a glob pattern, sorted.
+  """Returns the files that match a glob pattern, or have its name, sorted.
+
+  A file that several of the paths lead to is there once.
 
   Raises:
     ValueError: If there are none, or one is empty or of a kind that is not
       read.
   """
-  paths = sorted(glob.glob(pattern, recursive=True))
+  named = [pattern] if os.path.isfile(pattern) else []
+  paths = sorted(named or glob.glob(pattern, recursive=True))
   if not paths:
     raise ValueError(f'No file matches {pattern!r}.')
+  path_of = {}
+  for path in paths:
+    path_of.setdefault(os.path.realpath(path), path)
+  if num_others := len(paths) - len(path_of):
+    progress.say(f'{num_others:,} links to other files are left out.')
+  paths = list(path_of.values())
   for path in paths:
     if not _uncompressed(path).endswith(_KINDS):
       raise ValueError(
         f'{path}: can read {" and ".join(_KINDS)}, each also with'
         f' {" or ".join(_READERS)} after it; narrow the pattern.'
       )
+    if not os.path.isfile(path):
+      raise ValueError(f'{path} is no file; narrow the pattern.')
     if not os.path.getsize(path):
       raise ValueError(f'{path} is empty.')
   return paths

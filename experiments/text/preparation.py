@@ -84,6 +84,11 @@ def prepare(
       text = loading.load(data_dir, tokenizer.name)
       if metadata.items() <= text.metadata.items():
         progress.say('Already prepared, from files of these names and sizes.')
+        if newer := _newer(paths, text.folder):
+          progress.say(
+            f'{newer} was changed after that: to prepare it as it is now,'
+            f' remove {text.folder}.'
+          )
         shutil.rmtree(work, ignore_errors=True)  # What a kill left.
         return text
       raise ValueError(
@@ -100,6 +105,12 @@ def prepare(
     _write_dataset(data_dir, work, pieces, metadata)
     shutil.rmtree(work)
   return loading.load(data_dir, tokenizer.name)
+
+
+def _newer(paths: Sequence[str], folder: str) -> str | None:
+  """Returns the first file that is newer than the dataset in a folder."""
+  prepared = os.path.getmtime(os.path.join(folder, 'dataset_info.json'))
+  return next((x for x in paths if os.path.getmtime(x) > prepared), None)
 
 
 def _num_cores() -> int:

@@ -118,6 +118,16 @@ def test_what_an_evaluation_leaves(trained, evaluated):
   assert (trained / 'perplexity.png').read_bytes().startswith(b'\x89PNG')
 
 
+def test_measured_lengths_are_not_lost(trained, evaluated):
+  del evaluated
+  before = (trained / 'perplexity.json').read_bytes()
+  flags = (f'--workdir={trained}', '--lengths=20,21', '--num_sequences=9')
+  assert (
+    'holds perplexities at lengths 5 too, which would be lost: measure them'
+  ) in _one_error('evaluate_lm', *flags)
+  assert (trained / 'perplexity.json').read_bytes() == before
+
+
 def test_with_as_many_levels_as_in_training_more_context_changes_nothing(
   trained, tmp_path
 ):

@@ -228,6 +228,22 @@ def test_a_line_has_its_limit(chunk_bytes, small, tmp_path, monkeypatch):
     _read(path)
 
 
+def test_a_file_is_found_by_its_name_whatever_that_is(tmp_path):
+  path = str(tmp_path / 'a[1].txt')
+  with open(path, 'w') as f:
+    f.write('x')
+  (tmp_path / 'a1.txt').write_text('x')
+  assert documents.find_files(path) == [path]
+
+
+def test_a_file_with_several_names_is_found_once(tmp_path, capsys):
+  (tmp_path / 'b.txt').write_text('x')
+  for name in ('a.txt', 'c.txt'):
+    (tmp_path / name).symlink_to('b.txt')
+  assert documents.find_files(f'{tmp_path}/*.txt') == [f'{tmp_path}/a.txt']
+  assert '2 links to other files are left out' in capsys.readouterr().err
+
+
 def test_find_files(tmp_path):
   for name in ('b.jsonl', 'a.txt', 'c.jsonl.zst', 'e.txt.gz', 'f.jsonl.gz'):
     (tmp_path / name).write_bytes(b'x')
@@ -235,6 +251,10 @@ def test_find_files(tmp_path):
   assert found == sorted(str(p) for p in tmp_path.iterdir())
   with pytest.raises(ValueError, match=r'No file matches .*d\*'):
     documents.find_files(str(tmp_path / 'd*'))
+  (tmp_path / 'd.txt').mkdir()
+  with pytest.raises(ValueError, match=r'd\.txt is no file; narrow'):
+    documents.find_files(str(tmp_path / 'd*'))
+  (tmp_path / 'd.txt').rmdir()
   (tmp_path / 'd.jsonl').touch()
   with pytest.raises(ValueError, match=r'd\.jsonl is empty'):
     documents.find_files(str(tmp_path / 'd*'))

@@ -2,10 +2,12 @@
 
 import gzip
 import json
+import os
 import pathlib
 import resource
 import shutil
 import signal
+import time
 
 import numpy as np
 import pytest
@@ -163,6 +165,19 @@ def test_prepared_is_left_alone_and_another_text_is_refused(prepared, tmp_path):
   with pytest.raises(ValueError, match='holds tokens of other files'):
     _prepare(tmp_path, root / 'data')
   assert _contents(root / 'data') == before
+
+
+def test_a_file_that_was_changed_since_is_told(tmp_path, in_process, capsys):
+  path = tmp_path / 'raw' / 'a.txt'
+  path.parent.mkdir()
+  path.write_text('one ' * 1000)
+  _prepare(path.parent, tmp_path / 'data')
+  path.write_text('two ' * 1000)
+  later = time.time() + 60  # Clocks of file systems are coarse.
+  assert 'was changed' not in capsys.readouterr().err
+  os.utime(path, (later, later))
+  _prepare(path.parent, tmp_path / 'data')
+  assert 'a.txt was changed after that: to prepare' in capsys.readouterr().err
 
 
 def test_fingerprint_tells_where_splits_end(tmp_path, in_process):
