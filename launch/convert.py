@@ -15,7 +15,7 @@ _OUTPUT = flags.DEFINE_string(
   required=True,
 )
 _FIELDS = ('automaton', 'regex', 'alphabet')
-flag_lib.define_experiment(_FIELDS)
+flag_lib.define_experiment(_FIELDS, optional=True)
 
 
 def main() -> None:

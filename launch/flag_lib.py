@@ -5,6 +5,7 @@ import dataclasses
 import json
 import os
 import reprlib
+import select
 import signal
 import sys
 from typing import Any, NoReturn
@@ -311,6 +312,20 @@ def _lost(reason: str) -> str:
   return f'{devices.LOST} ({reason})'
 
 
+def _has_no_reader() -> bool:
+  """Whether nobody reads what is printed any more, as `head` that has enough.
+
+  What comes after that is printed to nobody.
+  """
+  output = sys.stdout.fileno()
+  poll = select.poll()
+  poll.register(output, 0)  # Errors alone.
+  if not poll.poll(0):
+    return False
+  os.dup2(os.open(os.devnull, os.O_WRONLY), output)
+  return True
+
+
 def keep_compilations() -> None:
   """Keeps compiled programs in the user's folder of caches."""
   cache = os.environ.get('XDG_CACHE_HOME', '')
@@ -342,6 +357,7 @@ def run(main: Callable[[], None]) -> None:
     allocation.keep_freed()
     if not jax.config.jax_compilation_cache_dir:
       keep_compilations()
+    sys.stdout.reconfigure(errors='backslashreplace')
     try:
       if len(argv) > 1:
         raise ValueError(
@@ -349,6 +365,7 @@ def run(main: Callable[[], None]) -> None:
         )
       _check_not_empty()
       main()
+      sys.stdout.flush()
     except stopping.RunInterruptedError as error:
       if jax.process_count() > 1:
         jax.distributed.shutdown()  # All of them leave, and none is missed.
@@ -359,6 +376,8 @@ def run(main: Callable[[], None]) -> None:
       line = errors.first_line(error) if str(error) else 'no memory left'
       _fail(f'Error: {_lost(line) if jax.process_count() > 1 else line}')
     except (ValueError, OSError, loop.DivergedError) as error:
+      if isinstance(error, BrokenPipeError) and _has_no_reader():
+        sys.exit(128 + signal.SIGPIPE)
       # Orbax and JAX pass on a lost connection as errors of many kinds.
       is_lost = jax.process_count() > 1 and 'Gloo' in str(error)
       line = errors.said(error)

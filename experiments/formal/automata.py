@@ -71,14 +71,17 @@ def minimized(automaton: dict[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 def convert(
-  automaton: dict[str, Any], pattern: str, alphabet: str, output: str
+  automaton: dict[str, Any] | None,
+  pattern: str | None,
+  alphabet: str | None,
+  output: str,
 ) -> None:
   """Writes an automaton, in the format that a file's name says.
 
   Args:
     automaton: Its JSON object.
     pattern: A regular expression, in place of it.
-    alphabet: Of the expression.
+    alphabet: Of the expression; None for that of `Experiment`.
     output: The file; its folder is made if it does not exist.
 
   Raises:
@@ -87,9 +90,11 @@ def convert(
   """
   if bool(automaton) == bool(pattern):
     raise ValueError('Give one of --automaton and --regex.')
-  if automaton and alphabet != config_lib.Experiment.alphabet:
+  if automaton and alphabet is not None:
     raise ValueError('--alphabet is for --regex.')
   if pattern:
+    if alphabet is None:
+      alphabet = config_lib.Experiment.alphabet
     symbols = read_alphabet(alphabet, pattern)
     automaton = regex.to_fields(pattern, symbols)
   results.save(output, writing.to_text(automaton, output))

@@ -10,6 +10,7 @@ import numpy as np
 from experiments.formal import blame, builders, data, registries, strings
 from experiments.formal import config as config_lib
 from tasks import task as task_lib
+from tasks.automata import description
 from tasks.regular import automaton_task, prefixes
 from tasks.strings import strings_task
 
@@ -158,8 +159,14 @@ def _about_automaton(
 
 
 def _listed(names: Sequence[str]) -> str:
-  """Returns names with spaces between them, of many the first."""
-  some = ' '.join(names[:_MAX_LISTED])
+  """Returns names with spaces between them, of many the first.
+
+  Those with white space, or with what cannot be printed, are quoted.
+  """
+  some = ' '.join(
+    name if name.isprintable() and name.split() == [name] else repr(name)
+    for name in names[:_MAX_LISTED]
+  )
   return some if len(names) <= _MAX_LISTED else f'{some} ... ({len(names)})'
 
 
@@ -211,7 +218,8 @@ def _docstring(task: task_lib.GeneralizationTask) -> str:
 def _string(task: task_lib.GeneralizationTask, tokens: np.ndarray) -> str:
   """Returns a string as people write it."""
   names = data.symbols(task)
-  return data.separator(names).join(names[t] for t in tokens if t >= 0)
+  string = data.separator(names).join(names[t] for t in tokens if t >= 0)
+  return description.one_line(string)
 
 
 def _answer(target: np.ndarray) -> str:

@@ -58,8 +58,6 @@ def page(found: tables.Tables, rest: Sequence[tables.Section] = ()) -> str:
     ]
     if section.details:
       body.append(_html_table(*section.details))
-  if not (found or rest):
-    body.append('<p>Nothing is measured yet.</p>')
   return (
     '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
     '<meta name="viewport" content="width=device-width">\n'

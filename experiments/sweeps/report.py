@@ -53,6 +53,8 @@ def report(
       not exist. By default the workdir; without one, nowhere.
     page: File of Markdown in which to renew the table between the two markers.
 
+  Where nothing is measured yet, nothing is written.
+
   Raises:
     ValueError: If not exactly one folder is given, one of its results is
       damaged, or the file has no markers.
@@ -73,9 +75,11 @@ def report(
     )
   found, others = measured(folder)
   rest = sections(others)
+  if not (found or rest):
+    print('Nothing is measured yet.')
+    return
   text = markdown(found, rest)
-  if page:
-    _renew(page, text)
+  renewed = _renewed(page, text) if page else None
   output_dir = output_dir or workdir
   if output_dir:
     files.make_folder(output_dir)
@@ -98,6 +102,8 @@ def report(
       if of_kind:
         path = os.path.join(output_dir, f'{name}.csv')
         files.write_atomically(path, write(of_kind))
+  if page:
+    files.write_atomically(page, renewed)
   print(text)
   if output_dir:
     print(f'page: {os.path.join(output_dir, NAME)}.html')
@@ -118,15 +124,19 @@ def measured(folder: str) -> tuple[tables.Tables, list[results.Result]]:
   return numbers.tables(of_presets, own.kept(folder)), others
 
 
-def _renew(page: str, text: str) -> None:
-  """Replaces what is between a file's markers."""
-  before, begin, rest = files.read(page).decode().partition(BEGIN)
+def _renewed(page: str, text: str) -> str:
+  """Returns what is in a file, with a text between its markers."""
+  try:
+    contents = files.read(page).decode()
+  except UnicodeDecodeError:
+    raise ValueError(f'{page} is not text in UTF-8.') from None
+  before, begin, rest = contents.partition(BEGIN)
   _, end, after = rest.partition(END)
   if not (begin and end):
     raise ValueError(
       f'{page} has no line {BEGIN!r} followed by a line {END!r}.'
     )
-  files.write_atomically(page, f'{before}{begin}\n\n{text}\n{end}{after}')
+  return f'{before}{begin}\n\n{text}\n{end}{after}'
 
 
 def sections(others: Sequence[results.Result]) -> list[tables.Section]:
@@ -153,7 +163,7 @@ def markdown(found: tables.Tables, rest: Sequence[tables.Section]) -> str:
     parts.append(textwrap.fill(section.legend, tables_lib.WIDTH))
     if section.details:
       parts.append(tables_lib.markdown(*section.details))
-  return '\n\n'.join(parts or ['Nothing is measured yet.']) + '\n'
+  return '\n\n'.join(parts) + '\n'
 
 
 def _provenance(header: list[str], rows: list[list[str]]) -> list[str]:

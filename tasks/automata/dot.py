@@ -1,9 +1,12 @@
 """Reading automata in graphviz's language, as AALpy and LearnLib write them."""
 
+from html import entities
 import re
 
 from tasks.automata import description, dot_syntax
 
+# A character's name, or its number.
+ENTITY = r'&(?:[A-Za-z]\w*|#\d{1,7}|#[xX][\da-fA-F]{1,6});'
 _START = re.compile(r'__start\d*')
 _EPSILONS = ('ε', '<eps>', '<epsilon>', 'epsilon')
 _INVISIBLE = ('none', 'point', 'plaintext', 'plain')
@@ -121,13 +124,29 @@ def _record(label: str, node: str) -> list[str]:
   ]
 
 
+def _character(entity: str) -> str:
+  """Returns what an entity means; itself, if nothing."""
+  name = entity[1:-1]
+  if name[0] != '#':
+    code = entities.name2codepoint.get(name)
+  else:
+    code = int(name[2:], 16) if name[1] in 'xX' else int(name[1:])
+  is_one = code is not None and code < 0x110000 and not 0xD800 <= code < 0xE000
+  return chr(code) if is_one else entity
+
+
 def _unescaped(label: str, node: str = '') -> str:
-  r"""Returns a label's text: `\\` is a backslash, `\n` a new line."""
+  r"""Returns a label's text.
+
+  `\\` is a backslash, `\n` a new line, `&amp;` an ampersand.
+  """
 
   def plain(match):
     character = match.group(1)
+    if character is None:
+      return _character(match.group())
     if character in 'nlr':
       return '\n'
     return node if character == 'N' else character
 
-  return re.sub(r'\\(.)', plain, label, flags=re.DOTALL)
+  return re.sub(rf'\\(.)|{ENTITY}', plain, label, flags=re.DOTALL)

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping
 import json
 import os
+import re
 from typing import Any
 
-from tasks.automata import att
+from tasks.automata import att, dot
 
 
 def to_json(fields: Mapping[str, Any]) -> str:
@@ -21,7 +22,8 @@ def to_dot(fields: Mapping[str, Any]) -> str:
   """Returns what graphviz draws, and AALpy and LearnLib read.
 
   Raises:
-    ValueError: If an output has white space at an end, which readers drop.
+    ValueError: If an output has white space at an end, which readers drop, or
+      a name a zero byte.
   """
   for output in fields.get('outputs', {}).values():
     if output != output.strip():
@@ -51,11 +53,15 @@ def to_dot(fields: Mapping[str, Any]) -> str:
       )
   lines.append('__start0 [label="", shape=none];')
   lines.append(f'__start0 -> {node[fields["start"]]} [label=""];')
-  return '\n'.join([*lines, '}']) + '\n'
+  text = '\n'.join([*lines, '}']) + '\n'
+  if '\0' in text:
+    raise ValueError('A name has a zero byte, as no .dot has; write .json.')
+  return text
 
 
 def _escaped(text: str) -> str:
   r"""Returns the inside of a quoted label."""
+  text = re.sub(f'(?={dot.ENTITY})&', '&amp;', text)
   return text.replace('\\', r'\\').replace('"', r'\"').replace('\n', r'\n')
 
 
@@ -79,7 +85,7 @@ def to_att(fields: Mapping[str, Any]) -> str:
       ' .dot.'
     )
   for symbol in fields['alphabet']:
-    is_other = symbol in att.EPSILONS or att.SPACE in symbol
+    is_other = symbol in att.EPSILONS or att.SPACE in symbol or '\0' in symbol
     if is_other or symbol != ''.join(symbol.split()):
       raise ValueError(
         f'The symbol {symbol!r} cannot stand in the format .att; write .json or'

@@ -1,6 +1,7 @@
 """What all commands share, without starting one."""
 
 import os
+import sys
 
 import jax
 import pytest
@@ -30,3 +31,13 @@ def test_compiled_programs_go_into_the_folder_of_caches(
   finally:
     jax.config.update('jax_compilation_cache_dir', before)
   assert found == os.path.expanduser(expected)
+
+
+def test_what_nobody_reads_any_more_ends_without_an_error(monkeypatch):
+  reader, writer = os.pipe()
+  with open(writer, 'w') as stdout:
+    monkeypatch.setattr(sys, 'stdout', stdout)
+    assert not flag_lib._has_no_reader()
+    os.close(reader)
+    assert flag_lib._has_no_reader()
+    print('x' * 2**20)

@@ -62,7 +62,13 @@ def test_completion_keeps_the_language(says):
 
 
 _NAMES = st.lists(
-  st.text(min_size=1, max_size=3).map(str.strip).filter(bool),
+  st.text(
+    st.characters(codec='utf-8', exclude_characters='\0'),
+    min_size=1,
+    max_size=3,
+  )
+  .map(str.strip)
+  .filter(bool),
   min_size=2,
   max_size=4,
   unique=True,
@@ -114,7 +120,23 @@ def test_what_is_written_is_read(states, alphabet, outputs, data):
     np.testing.assert_array_equal(read.transitions[:, order], table)
 
 
+def test_entities_are_characters_as_graphviz_has_them():
+  text = automata.DOT.replace(
+    'label="a"', 'label="&lt;&#97;&#x62;&amp;amp;&notit;"'
+  )
+  found, _ = completion.complete(reading.FORMATS['.dot'](text))
+  assert found['alphabet'] == ['<ab&amp;&notit;', 'b']
+  again, _ = completion.complete(reading.FORMATS['.dot'](writing.to_dot(found)))
+  assert again['alphabet'] == found['alphabet']
+
+
 def test_what_would_be_read_as_another_is_not_written():
+  for to_text in (writing.to_dot, writing.to_att):
+    zero = fields_lib.from_arrays(
+      ['\0'], ['p', 'q'], np.array([[1], [0]]), 0, [False, True], None
+    )
+    with pytest.raises(ValueError, match=r'write \.json'):
+      to_text(zero)
   spaces = {**automata.FIELDS, 'outputs': {'even': 'low', 'odd': 'low '}}
   with pytest.raises(ValueError, match='white space at an end'):
     writing.to_dot(spaces)

@@ -14,9 +14,9 @@ _FIELDS = regex.to_fields('a*b', 'ab')
     (({}, 'a\tb', 'a\tb'), 'x.att', 'cannot stand in the format .att'),
     (({}, '', '01'), 'x.att', 'one of --automaton and --regex'),
     ((_FIELDS, 'a', 'ab'), 'x.att', 'one of --automaton and --regex'),
-    ((_FIELDS, '', '01'), 'x.png', 'must end in one of .json, .dot, .att'),
+    ((_FIELDS, '', None), 'x.png', 'must end in one of .json, .dot, .att'),
     (({}, 'a', 'a,b'), 'x.att', 'a comma'),
-    ((_FIELDS, '', 'ab'), 'x.att', '--alphabet is for --regex'),
+    ((_FIELDS, '', '01'), 'x.att', '--alphabet is for --regex'),
   ],
 )
 def test_what_cannot_be_converted(arguments, name, problem, tmp_path):
@@ -41,7 +41,7 @@ def test_the_empty_language_is_written(ending, tmp_path):
 
 
 def test_all_of_a_folder_are_read_and_what_was_done_is_said(tmp_path, capsys):
-  automata.convert(_FIELDS, '', '01', str(tmp_path / 'one.json'))
+  automata.convert(_FIELDS, '', None, str(tmp_path / 'one.json'))
   (tmp_path / 'two.att').write_text('0 1 a a\n1 0 b b\n0\n')
   (tmp_path / 'notes.txt').write_text('no automaton')
   assert [*automata.read_folder(str(tmp_path))] == ['one', 'two']

@@ -15,7 +15,6 @@ from experiments.sweeps import (
   results,
   sweep,
 )
-from experiments.sweeps import page as page_lib
 from experiments.sweeps import report as sweep_report
 from tests.experiments.sweeps import made
 
@@ -183,9 +182,6 @@ def test_reports_show_scores_beside_published_ones(tmp_path):
   assert len(lines) == 4
   with pytest.raises(ValueError, match='No preset has the cell'):
     protocol_report.by_preset([dataclasses.replace(measured[0], model='x')])
-  assert 'Nothing is measured' not in page_lib.page(
-    {}, protocol_report.sections(measured)
-  )
 
 
 def test_a_protocol_is_measured_and_reported(tmp_path, capsys):

@@ -287,10 +287,30 @@ def test_page_is_renewed_between_its_markers(folder, tmp_path):
     text = page.read_text()
     assert text == frame.format(_between(text))
     assert '85.0 / 70.0 / 60.0' in text
-  empty = tmp_path / 'empty'
-  empty.mkdir()
-  sweep_report.report(None, str(empty), None, str(page))
-  assert page.read_text() == frame.format('\n\nNothing is measured yet.\n\n')
+
+
+def test_without_results_nothing_is_written(tmp_path, capsys):
+  page = tmp_path / 'page.md'
+  page.write_text(f'{sweep_report.BEGIN}old{sweep_report.END}')
+  before = page.read_bytes()
+  (tmp_path / 'empty').mkdir()
+  sweep_report.report(str(tmp_path / 'empty'), None, None, str(page))
+  assert capsys.readouterr().out == 'Nothing is measured yet.\n'
+  assert page.read_bytes() == before
+  assert not list((tmp_path / 'empty').iterdir())
+
+
+def test_a_page_is_renewed_last(folder, tmp_path):
+  page = tmp_path / 'page.md'
+  page.write_text(f'{sweep_report.BEGIN}old{sweep_report.END}')
+  (tmp_path / 'file').touch()
+  with pytest.raises(OSError):
+    sweep_report.report(None, str(folder), str(tmp_path / 'file'), str(page))
+  assert 'old' in page.read_text()
+  page.write_bytes(b'\xff')
+  with pytest.raises(ValueError, match=r'page\.md is not text in UTF-8'):
+    sweep_report.report(None, str(folder), str(tmp_path / 'new'), str(page))
+  assert not (tmp_path / 'new').exists()
 
 
 def test_page_without_markers_is_refused_and_kept(folder, tmp_path):
