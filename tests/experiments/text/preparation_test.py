@@ -7,6 +7,7 @@ import pathlib
 import resource
 import shutil
 import signal
+import tempfile
 import time
 
 import numpy as np
@@ -167,11 +168,17 @@ def test_prepared_is_left_alone_and_another_text_is_refused(prepared, tmp_path):
   assert _contents(root / 'data') == before
 
 
-def test_a_file_that_was_changed_since_is_told(tmp_path, in_process, capsys):
+def test_a_file_that_was_changed_since_is_told(
+  tmp_path, in_process, capsys, monkeypatch
+):
   path = tmp_path / 'raw' / 'a.txt'
   path.parent.mkdir()
   path.write_text('one ' * 1000)
+  temporary = tmp_path / 'temporary'
+  temporary.mkdir()
+  monkeypatch.setattr(tempfile, 'tempdir', str(temporary))
   _prepare(path.parent, tmp_path / 'data')
+  assert not list(temporary.iterdir())
   path.write_text('two ' * 1000)
   later = time.time() + 60  # Clocks of file systems are coarse.
   assert 'was changed' not in capsys.readouterr().err
