@@ -1,5 +1,7 @@
 """Whether an experiment fits into the memory there is, before it starts."""
 
+from collections.abc import Sequence
+
 import jax.numpy as jnp
 
 from experiments.engine import devices, estimates
@@ -60,7 +62,7 @@ def check_evaluation(
   task: task_lib.GeneralizationTask,
   model: models.Model,
   num_runs: int = 1,
-  fewer: str = 'range_test_batch_size, max_range_test_length or model',
+  sizes: Sequence[str] = ('range_test_batch_size', 'max_range_test_length'),
 ) -> None:
   """Checks that the evaluation of a model can fit.
 
@@ -69,7 +71,7 @@ def check_evaluation(
     task: Its task.
     model: Its model.
     num_runs: How many are evaluated together.
-    fewer: What to choose smaller where it does not.
+    sizes: What to choose smaller where it does not, beside the model.
 
   Raises:
     ValueError: As `check`, or if there can be no adversarial pairs.
@@ -83,7 +85,7 @@ def check_evaluation(
   estimates.check(
     f'{batch_size:,} {what}',
     batch_size / mesh.shape['data'] * longest * estimates.TOKEN_BYTES,
-    fewer,
+    ' or '.join(sizes),
   )
   at_once = model.tested_at_once(batch_size, longest)
   estimates.check(
@@ -91,7 +93,7 @@ def check_evaluation(
     at_once
     / mesh.shape['data']
     * _string_bytes(experiment, task, model, longest),
-    fewer,
+    f'{", ".join(sizes)} or model',
   )
 
 

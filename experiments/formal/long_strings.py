@@ -85,7 +85,7 @@ def check(
     experiment.replaced(range_test_batch_size=at_once),
     task,
     model,
-    fewer='lengths or model',
+    sizes=['lengths'],
   )
 
 
