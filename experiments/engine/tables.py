@@ -44,11 +44,15 @@ def named_values(title: str, rows: Sequence[tuple[str, Any]]) -> str:
 def percent(value: float | None, sign: str = '') -> str:
   """Returns a percentage with one digit; None and NaN, not tested, as a dash.
 
+  What is less than 100 does not look like it.
+
   Args:
     value: In percent.
     sign: '+' to show that of positive ones too.
   """
-  return '-' if _is_missing(value) else f'{value:{sign}.1f}'
+  if _is_missing(value):
+    return '-'
+  return '>99.9' if 99.95 <= value < 100 else f'{value:{sign}.1f}'
 
 
 def _is_missing(value: Any) -> bool:

@@ -1,6 +1,7 @@
 """From an experiment's names to its task, model and curriculum."""
 
 from collections.abc import Callable, Mapping
+import difflib
 import functools
 import inspect
 import reprlib
@@ -9,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from experiments.engine import errors, parameters
+from experiments.engine import errors, parameters, progress
 from experiments.formal import (
   automata,
   blame,
@@ -37,9 +38,10 @@ _SOURCES_TOGETHER = (['regex', 'strings'], ['automaton', 'strings'])
 
 def _lookup(kind: str, name: str, registry: Mapping[str, Any]) -> Any:
   if name not in registry:
+    like = difflib.get_close_matches(str(name), registry, 1)
     raise ValueError(
-      f'Unknown {kind} {name!r}; the known ones are'
-      f' {", ".join(sorted(registry))}.'
+      f'Unknown {kind} {name!r}{f", perhaps {like[0]}" if like else ""}; the'
+      f' known ones are {", ".join(sorted(registry))}.'
     )
   return registry[name]
 
@@ -265,13 +267,11 @@ def _users_model(
   )
   model = token_models.make(builder, experiment, task)
   longest = (experiment.sequence_length, experiment.longest_tested)
-  model_checks.check(
-    builder.__name__,
-    model,
-    task,
-    [bucket_widths(experiment, task, model, length)[-1] for length in longest],
-    experiment.is_autoregressive,
-  )
+  widths = [bucket_widths(experiment, task, model, n)[-1] for n in longest]
+  with progress.timed(f'Checking {builder.__name__}'):
+    model_checks.check(
+      builder.__name__, model, task, widths, experiment.is_autoregressive
+    )
   return model
 
 

@@ -131,7 +131,7 @@ def _check_alike(
     difference = _difference(bare[rows], logits(padded), padded[1])
     if difference <= _TOLERANCE:
       continue
-    change = f'its answers change, by {difference:.2g} of the largest logit,'
+    change = f'its answers change, by {difference:.2g} times the largest logit,'
     if _difference(bare, logits(whole), whole[1]) > _TOLERANCE:
       raise blame.UserCodeError(
         f'{name}: {change} when it is called again. They must depend on the'

@@ -37,7 +37,8 @@ _MAX_COLUMNS = 8
 # trains with.
 _AT_TEST = 'task_params at test'
 _PERFECT = (
-  '`perfect`: how many of all runs are right on all strings beyond training.'
+  'Accuracies are in percent. `perfect`: how many of all runs are right on all'
+  ' strings beyond training.'
 )
 
 

@@ -114,7 +114,8 @@ class _Parser:
   def _unknown(self, position: int, symbol: str) -> NoReturn:
     raise ValueError(
       f'Regex {self._shown()}, position {position}: symbol {symbol!r} is not in'
-      f' the alphabet {description.one_line(", ".join(self._alphabet))}.'
+      f' the alphabet {description.one_line(", ".join(self._alphabet))}, which'
+      ' is what --alphabet says.'
     )
 
   def _peek(self) -> str:

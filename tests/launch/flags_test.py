@@ -77,7 +77,7 @@ def test_what_cannot_be_is_one_line(tmp_path):
   workdir = f'--workdir={tmp_path}/run'
   results = f'--results={tmp_path}/results'
   cases = {
-    ('train', '--task=parity'): "Unknown task 'parity'; the known ones are",
+    ('train', '--task=parity'): "'parity', perhaps parity_check; the",
     ('train', '--embedding_dim=10', '--num_heads=3'): 'num_heads',
     ('train', '--task_params={'): '--task_params={: it is not JSON',
     ('train', '--regex='): '--regex is empty',
