@@ -232,7 +232,12 @@ def on_training_lengths(result: results.Result) -> np.ndarray:
   accuracy_RxN = np.concatenate(
     [results.accuracies(result, test)[:, :last] for test in sorted(own)], axis=1
   )
-  return 100 * np.array(list(map(range_evaluation.mean, accuracy_RxN)), float)
+  return 100 * means(accuracy_RxN)
+
+
+def means(accuracy_RxT: np.ndarray) -> np.ndarray:
+  """Returns each run's mean over what is tested, [R]; NaN where nothing is."""
+  return np.array(list(map(range_evaluation.mean, accuracy_RxT)), float)
 
 
 def learning_rates(result: results.Result) -> list[float]:

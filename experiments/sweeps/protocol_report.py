@@ -6,10 +6,7 @@ The choice never sees what is scored: see `protocols`.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from experiments.engine import tables as tables_lib
-from experiments.formal import range_evaluation
 from experiments.sweeps import (
   grid,
   numbers,
@@ -49,10 +46,7 @@ def measure(result: results.Result) -> Score:
   rate = numbers.chosen_learning_rate(result, '', paper.EXTRAPOLATION)
   runs = numbers.runs_at(result, rate)
   accuracy_RxT = results.accuracies(result, '')[runs]
-  score_R = np.array(
-    [range_evaluation.mean(accuracy_T[last:]) for accuracy_T in accuracy_RxT],
-    float,  # NaN where none is tested.
-  )
+  score_R = numbers.means(accuracy_RxT[:, last:])
   if protocol.is_scaled:
     score_R = (score_R - result.chance) / (1 - result.chance)
   return Score(
