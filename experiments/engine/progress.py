@@ -51,7 +51,8 @@ class _Lines:
 def bar(total: int, initial: int, what: str, unit: str) -> tqdm.tqdm:
   """Returns a progress bar with its rate and the time left.
 
-  A terminal gets a bar that moves; a log file, a line now and then.
+  A terminal gets a bar that moves; a log file, a line now and then; of nothing
+  to do neither gets any.
   """
   is_terminal = sys.stderr.isatty()
   if not is_terminal:
@@ -62,7 +63,7 @@ def bar(total: int, initial: int, what: str, unit: str) -> tqdm.tqdm:
     desc=what,
     unit=unit,
     file=sys.stderr if is_terminal else _Lines(),
-    disable=not devices.is_main(),
+    disable=not (total and devices.is_main()),
     dynamic_ncols=is_terminal,
     mininterval=0.5 if is_terminal else 15.0,
     # By itself it would wait for as many more as came in that time before.

@@ -36,9 +36,14 @@ def named_values(title: str, rows: Sequence[tuple[str, Any]]) -> str:
   width = max(len(title) - 8, *(len(name) for name, _ in rows))
   lines = [title, '-' * (width + 8)]
   for name, value in rows:
-    shown = f'{value:.4f}' if isinstance(value, float) else str(value)
+    shown = fraction(value) if isinstance(value, float) else str(value)
     lines.append(f'{name:{width}}  {shown}')
   return '\n'.join(lines)
+
+
+def fraction(value: float) -> str:
+  """Returns a number with four digits; what is less than 1 does not look it."""
+  return '>0.9999' if 0.99995 <= value < 1 else f'{value:.4f}'
 
 
 def percent(value: float | None, sign: str = '') -> str:

@@ -80,6 +80,7 @@ def table(
         'every length' if is_everywhere else f'length {summary["worst_length"]}'
       )
       rows.append((f'worst accuracy, at {where}', worst))
+      rows.append(('strings of each length', experiment.range_test_batch_size))
   rows.append(('chance, a uniform guess', chance))
   constant = evaluation.best_constant(tests[''], trained)
   if constant is not None:
@@ -103,7 +104,7 @@ def of_lengths(
       f'{found.length:,}',
       f'{found.num_symbols:,}',
       num_strings,
-      f'{found.accuracy:.4f}',
+      tables.fraction(found.accuracy),
     ]
     for found in tests
   ]

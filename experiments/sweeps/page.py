@@ -1,7 +1,7 @@
 """Measured cells as one self-contained HTML file."""
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import html
 
 from experiments.engine import progress
@@ -38,14 +38,15 @@ def page(found: tables.Tables, rest: Sequence[tables.Section] = ()) -> str:
     rest: Of languages and of protocols.
   """
   body = ['<h1>Report</h1>']
-  with progress.timed('Drawing the pictures'):
+  tasks = {(name, e.cell.task) for name, es in found.items() for e in es}
+  with progress.bar(len(tasks), 0, 'Pictures', 'task') as bar:
     for name, entries in found.items():
       heading = html.escape(f'{name}: {tables.num_measured(entries)}')
       body += [
         f'<h2>{heading}</h2>',
         _html_table(*tables.accuracies(entries)),
         f'<p>{html.escape(tables.legend(entries))}</p>',
-        *_figures(name, entries),
+        *_figures(name, entries, bar.update),
         '<details><summary>How each cell was measured</summary>',
         _html_table(*tables.provenance(entries)),
         '</details>',
@@ -84,8 +85,16 @@ def _html_table(header: list[str], rows: list[list[str]]) -> str:
   return '\n'.join(lines)
 
 
-def _figures(name: str, entries: Sequence[numbers.Entry]) -> list[str]:
-  """Returns the pictures of each task that has a measured cell."""
+def _figures(
+  name: str, entries: Sequence[numbers.Entry], tell: Callable[[], None]
+) -> list[str]:
+  """Returns the pictures of each task that has a measured cell.
+
+  Args:
+    name: Of the preset.
+    entries: Of it.
+    tell: Called after each task.
+  """
   by_task: dict[str, dict[str, dict[str, results.Result | None]]] = {}
   for entry in entries:
     if entry.setting == paper.EXTRAPOLATION:
@@ -123,6 +132,7 @@ def _figures(name: str, entries: Sequence[numbers.Entry]) -> list[str]:
         )
       )
       parts += [f'<h3>{html.escape(f"{name}, {task}")}</h3>', *figures]
+    tell()
   return parts
 
 

@@ -26,6 +26,8 @@ def test_percentages_that_round_to_100_are_told_from_it():
   found = map(tables.percent, (100, 99.99, 99.949, 0, None, np.nan))
   assert list(found) == ['100.0', '>99.9', '99.9', '0.0', '-', '-']
   assert tables.percent(0.26, '+') == '+0.3'
+  found = map(tables.fraction, (1, 0.99999, 0.99994, 0, 2.5))
+  assert [*found] == ['1.0000', '>0.9999', '0.9999', '0.0000', '2.5000']
 
 
 @hypothesis.given(

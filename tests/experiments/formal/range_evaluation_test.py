@@ -125,15 +125,22 @@ def test_score_begins_right_after_the_training_lengths(
 
 
 @pytest.mark.parametrize(
-  ('worst', 'where'), [(0.25, 'length 3'), (1.0, 'every length')]
+  ('worst', 'where', 'shown'),
+  [
+    (0.25, 'length 3', '0.2500'),
+    (0.99999, 'length 3', '>0.9999'),
+    (1.0, 'every length', '1.0000'),
+  ],
 )
-def test_the_table_says_where_a_model_is_worst(worst, where):
+def test_the_table_says_where_a_model_is_worst(worst, where, shown):
   accuracies = np.array([1, 1, worst, 1, worst])
   tests = {'': evaluation.Test(accuracies[None])}
   table = report.table(_TINY, tests, 0.5)
   line = next(x for x in table.splitlines() if x.startswith('worst'))
   assert line.split('  ')[0] == f'worst accuracy, at {where}'
-  assert line.endswith(f'  {worst:.4f}')
+  assert line.endswith(f'  {shown}')
+  num_strings = _TINY.range_test_batch_size
+  assert f'strings of each length {num_strings}' in ' '.join(table.split())
 
 
 @pytest.mark.parametrize(
