@@ -313,17 +313,10 @@ def _lost(reason: str) -> str:
 
 
 def _has_no_reader() -> bool:
-  """Whether nobody reads what is printed any more, as `head` that has enough.
-
-  What comes after that is printed to nobody.
-  """
-  output = sys.stdout.fileno()
+  """Whether nobody reads what is printed, as `head` once it has enough."""
   poll = select.poll()
-  poll.register(output, 0)  # Errors alone.
-  if not poll.poll(0):
-    return False
-  os.dup2(os.open(os.devnull, os.O_WRONLY), output)
-  return True
+  poll.register(sys.stdout.fileno(), 0)  # Errors alone.
+  return bool(poll.poll(0))
 
 
 def keep_compilations() -> None:
@@ -377,6 +370,8 @@ def run(main: Callable[[], None]) -> None:
       _fail(f'Error: {_lost(line) if jax.process_count() > 1 else line}')
     except (ValueError, OSError, loop.DivergedError) as error:
       if isinstance(error, BrokenPipeError) and _has_no_reader():
+        # What is left to print goes nowhere, and Python says nothing of it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
       # Orbax and JAX pass on a lost connection as errors of many kinds.
       is_lost = jax.process_count() > 1 and 'Gloo' in str(error)

@@ -186,10 +186,8 @@ def legend(languages: Sequence[Language]) -> str:
     ' best on SR, the mean over its seeds; seeds:'
     f' {_listed(languages, _seeds)}. Runs at any rate that are right on all'
     f' strings of LR and LA: {_perfect(languages)}. Chance is'
-    f' {_listed(languages, lambda r: f"{100 * r.chance:.0f}")}. Measured on'
-    f' {_listed(languages, lambda r: r.environment.get("device"))},'
-    f' {_listed(languages, lambda r: r.date)}, with jax'
-    f' {_listed(languages, lambda r: r.environment.get("jax"))}.'
+    f' {_listed(languages, lambda r: f"{100 * r.chance:.0f}")}.'
+    f' {tables.conditions([x.result for x in languages])}'
   )
   shared = {x.result.task for x in _of_all_models(languages)}
   if partial := {x.result.task for x in languages} - shared:

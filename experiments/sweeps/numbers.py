@@ -226,13 +226,18 @@ def on_training_lengths(result: results.Result) -> np.ndarray:
   own = {test.partition(', ')[0] for test in result.accuracy}
   if '' in result.accuracy:
     own = {''}
-  last = result.training_length
-  if result.preset in protocols.PROTOCOLS:
-    last = min(last, protocols.PROTOCOLS[result.preset].first - 1)
+  last = longest_unscored(result)
   accuracy_RxN = np.concatenate(
     [results.accuracies(result, test)[:, :last] for test in sorted(own)], axis=1
   )
   return 100 * means(accuracy_RxN)
+
+
+def longest_unscored(result: results.Result) -> int:
+  """Returns the longest length that is trained on and not scored."""
+  protocol = protocols.PROTOCOLS.get(result.preset)
+  is_scored = protocol is not None and protocol.is_longest_trained_scored
+  return result.training_length - is_scored
 
 
 def means(accuracy_RxT: np.ndarray) -> np.ndarray:

@@ -42,7 +42,7 @@ class Score(NamedTuple):
 def measure(result: results.Result) -> Score:
   """Returns the numbers of a cell."""
   protocol = protocols.PROTOCOLS[result.preset]
-  last = protocol.first - 1
+  last = numbers.longest_unscored(result)
   rate = numbers.chosen_learning_rate(result, '', paper.EXTRAPOLATION)
   runs = numbers.runs_at(result, rate)
   accuracy_RxT = results.accuracies(result, '')[runs]
@@ -96,15 +96,17 @@ def table(preset: str, measured: Sequence[results.Result]) -> tables.Text:
 def legend(preset: str, measured: Sequence[results.Result]) -> str:
   """Says what the numbers are, and how cells were run otherwise."""
   chances = {r.task: f'{100 * r.chance:.1f} ({r.task})' for r in measured}
-  devices = {str(result.environment.get('device')) for result in measured}
-  dates = {result.date for result in measured}
+  num_strings = {
+    str(result.experiment['range_test_batch_size']) for result in measured
+  }
   text = (
     f'{presets.PRESETS[preset].about} In percent: mean, best and perfect runs'
-    ' (right on every string that is scored) are of the seeds of the chosen'
+    ' (right on every string that is scored, of each length'
+    f' {" or ".join(sorted(num_strings))}) are of the seeds of the chosen'
     ' rate; training lengths is the accuracy that it was chosen by. Published'
     ' numbers are of other models, recipes and choices, as each says.'
-    f' Chance is {", ".join(chances.values())}. Measured on'
-    f' {", ".join(sorted(devices))}, {", ".join(sorted(dates))}.'
+    f' Chance is {", ".join(chances.values())}.'
+    f' {tables.conditions(measured)}'
   )
   cells = {cell.name: cell for cell in grid.cells(presets.PRESETS[preset])}
   return text + tables.remarks([(r, cells[r.name]) for r in measured])
@@ -147,7 +149,11 @@ def sections(measured: Sequence[results.Result]) -> list[tables.Section]:
 
 def comma_separated(measured: Sequence[results.Result]) -> str:
   """Returns every cell's numbers as CSV, a line each."""
-  header = ['preset', 'task', 'model', *Score._fields, 'training_steps', 'date']
+  header = [
+    *('preset', 'task', 'model', *Score._fields),
+    *('training_length', 'training_steps', 'strings_of_each_length'),
+    *('date', 'device', 'jax', 'commit'),
+  ]
   rows = [
     [
       *(result.preset, result.task, result.model),
@@ -155,7 +161,11 @@ def comma_separated(measured: Sequence[results.Result]) -> str:
         float(f'{value:.8g}') if isinstance(value, float) else value
         for value in measure(result)
       ),
-      *(result.experiment['training_steps'], result.date),
+      result.training_length,
+      result.experiment['training_steps'],
+      result.experiment['range_test_batch_size'],
+      result.date,
+      *(result.environment.get(x) for x in ('device', 'jax', 'git_commit')),
     ]
     for result in measured
   ]

@@ -28,12 +28,13 @@ class Protocol(NamedTuple):
   """What is scored.
 
   Attributes:
-    first: Shortest strings that are scored, to the longest tested.
+    is_longest_trained_scored: Whether the longest training length is scored
+      too, and not only what is tested beyond it.
     is_scaled: Whether a score is (accuracy - chance) / (1 - chance).
     published: By task and model of the preset.
   """
 
-  first: int
+  is_longest_trained_scored: bool
   is_scaled: bool
   published: dict[tuple[str, str], list[Published]]
 
@@ -182,16 +183,21 @@ _COLUMNS = (
   'even_pairs',
 )
 _DELETANG = 'Deletang et al., 2023, Table 2, the best of 10 seeds'
-_CHI = 'Chi et al., 2023, Table 1, the best of all runs on these lengths'
+# That modular arithmetic begins or ends with a sign is in the authors' code.
+_CHI = (
+  'Chi et al., 2023, Table 1, the best of all runs on these lengths, modular'
+  ' arithmetic with a "+" before it'
+)
+_BECK = 'Beck et al., 2024, scaled; how it was chosen was not verified'
 _GRAZZI = 'Grazzi et al., 2025, Table 3, scaled, the best of 3 seeds'
 _SLICE = (
-  'SLiCE, 2025, Table 2, not scaled, mean of 5 seeds, step chosen on these'
-  ' lengths'
+  'SLiCE, Walker et al., 2025, Table 2, not scaled, mean of 5 seeds, step'
+  ' chosen on these lengths'
 )
 _MAMBA_3 = 'Mamba-3, 2026, scaled; its lengths were not verified'
 _PD_SSM = (
   'Terzic et al., 2025, not scaled, 5 seeds, stopped and chosen on these'
-  ' lengths'
+  ' lengths, modular arithmetic with a "=" behind it'
 )
 
 
@@ -214,7 +220,7 @@ def _together(*found: dict) -> dict:
 
 PROTOCOLS = {
   'chomsky': Protocol(
-    41,
+    False,
     False,
     _together(
       _table(
@@ -225,18 +231,21 @@ PROTOCOLS = {
           'transformer': (52.0, 24.2, 61.9, 96.4),
         },
       ),
-      {
-        (task, 'regular_gpt_c2'): [
-          Published(paper.TABLE_1[task, 'regular_gpt_c2'][0], _CHI)
-        ]
-        for task in _TASKS
-      },
+      _table(
+        _CHI,
+        {
+          'regular_gpt_c2': [
+            paper.TABLE_1[task, 'regular_gpt_c2'][0] for task in _COLUMNS
+          ]
+        },
+      ),
     ),
   ),
   'xlstm': Protocol(
-    40,
+    True,
     True,
     _together(
+      _table(_BECK, {'slstm': (100.0, 100.0)}),
       _table(
         _GRAZZI,
         {
@@ -262,5 +271,5 @@ PROTOCOLS = {
       _table(_PD_SSM, {'pd_ssm': (99.9, 96.2, 99.5, 99.7)}),
     ),
   ),
-  'word_problems': Protocol(33, False, {}),
+  'word_problems': Protocol(False, False, {}),
 }

@@ -104,6 +104,20 @@ def choice(names: Iterable[str]) -> str:
   )
 
 
+def conditions(measured: Sequence[results.Result]) -> str:
+  """Says where, when and with what results were measured."""
+
+  def listed(name):
+    found = (str(result.environment.get(name)) for result in measured)
+    return ', '.join(sorted({text[:10] for text in found}))
+
+  dates = ', '.join(sorted({result.date for result in measured}))
+  return (
+    f'Measured on {listed("device")}, {dates}, with jax {listed("jax")}, at'
+    f' commits {listed("git_commit")}.'
+  )
+
+
 def remarks(measured: Sequence[tuple[results.Result, grid.Cell]]) -> str:
   """Says which results were made otherwise than their cells, or diverged."""
   otherwise: dict[str, list[str]] = {}

@@ -9,6 +9,7 @@ import pytest
 from experiments.formal import builders
 from experiments.sweeps import (
   grid,
+  numbers,
   presets,
   protocol_report,
   protocols,
@@ -45,27 +46,49 @@ def test_lengths_are_the_protocols(name):
       # A few late steps still have all lengths.
       late = {curriculum.sample_sequence_length(4000 + i) for i in range(900)}
       assert late == set(range(trained[0], 41))
-  assert protocols.PROTOCOLS[name].first == first
+    result = _result(name, cell.name, [0.5] * 4, [0.5] * 4)
+    assert numbers.longest_unscored(result) == first - 1
 
 
 def test_published_numbers_are_of_cells():
   for name, protocol in protocols.PROTOCOLS.items():
     preset = presets.PRESETS[name]
-    for (task, model), numbers in protocol.published.items():
+    for (task, model), published in protocol.published.items():
       assert task in preset.tasks
       assert model in preset.models
-      assert all(0 <= x.percent <= 100 and x.source for x in numbers)
-  chomsky = protocols.PROTOCOLS['chomsky'].published
-  # Deletang et al., 2023, table 2.
-  assert [
-    chomsky[task, 'transformer'][0].percent
-    for task in (
-      'even_pairs',
-      'modular_arithmetic',
-      'parity_check',
-      'cycle_navigation',
-    )
-  ] == [96.4, 24.2, 52.0, 61.9]
+      assert all(0 <= x.percent <= 100 and x.source for x in published)
+
+
+@pytest.mark.parametrize(
+  ('preset', 'model', 'source', 'row'),
+  [
+    ('chomsky', 'transformer', 'Deletang', (96.4, 24.2, 52.0, 61.9)),
+    ('chomsky', 'lstm', 'Deletang', (100.0, 100.0, 100.0, 100.0)),
+    ('chomsky', 'regular_gpt_c2', 'Chi', (100.0, 96.4, 100.0, 100.0)),
+    ('xlstm', 'slstm', 'Beck', (None, 100.0, 100.0, None)),
+    ('xlstm', 'slstm', 'Grazzi', (None, 78.7, 100.0, None)),
+    ('xlstm', 'slstm', 'SLiCE', (100.0, 27.7, 100.0, 32.5)),
+    ('xlstm', 'mlstm', 'Grazzi', (None, 4.0, 8.7, None)),
+    ('xlstm', 'transformer', 'Grazzi', (None, 3.1, 2.2, None)),
+    ('xlstm', 'transformer', 'SLiCE', (90.0, 24.0, 52.0, 24.0)),
+    ('xlstm', 'mamba_2_0_1', 'Mamba-3', (None, 47.8, 0.9, None)),
+    ('xlstm', 'gated_delta_net_-1_1', 'Mamba-3', (None, 99.3, 100.0, None)),
+    ('xlstm', 'gated_delta_product_-1_1', 'SLiCE', (100, 78.4, 98.0, 46.3)),
+    ('xlstm', 'rwkv_7_0_1', 'SLiCE', (88.0, 40.0, 51.0, 38.0)),
+    ('xlstm', 'lstm', 'SLiCE', (100.0, 99.9, 100.0, 100.0)),
+    ('xlstm', 'pd_ssm', 'Terzic', (99.7, 96.2, 99.9, 99.5)),
+  ],
+)
+def test_published_numbers_are_as_printed(preset, model, source, row):
+  published = protocols.PROTOCOLS[preset].published
+  tasks = 'even_pairs', 'modular_arithmetic', 'parity_check', 'cycle_navigation'
+  for task, percent in zip(tasks, row, strict=True):
+    found = [
+      x.percent
+      for x in published.get((task, model), ())
+      if x.source.startswith(source)
+    ]
+    assert found == ([] if percent is None else [percent])
 
 
 def _result(preset, name, short, scored, **fields):
@@ -94,6 +117,7 @@ def _result(preset, name, short, scored, **fields):
 
 
 _CELL = 'parity_check/gated_delta_net_-1_1'
+_CELLS = {'xlstm': _CELL, 'word_problems': 'S3/rnn'}
 
 
 @pytest.mark.parametrize(
@@ -121,6 +145,24 @@ def test_one_wrong_string_is_not_perfect_and_ends_are_scored():
     assert score.perfect == 1
     # Scaled, the mean over 217 lengths and two seeds.
     assert score.mean == pytest.approx(100 - 100 / 217 / 2)
+
+
+@pytest.mark.parametrize(
+  ('preset', 'first'), [('word_problems', 65), ('xlstm', 64)]
+)
+def test_what_is_scored_follows_the_trained_lengths(preset, first):
+  """Of a sweep with another --sequence_length."""
+  result = _result(preset, _CELLS[preset], [1.0] * 4, [0.0] * 4)
+  accuracy = np.array(result.accuracy[''], object)
+  accuracy[:, : first - 1] = 1.0
+  accuracy[:, first - 1 :] = 0.5
+  score = protocol_report.measure(
+    dataclasses.replace(
+      result, accuracy={'': accuracy.tolist()}, training_length=64
+    )
+  )
+  assert score.trained == 100
+  assert score.best == pytest.approx({'word_problems': 50, 'xlstm': 0}[preset])
 
 
 def test_lengths_that_are_not_tested_do_not_count():
@@ -175,10 +217,14 @@ def test_reports_show_scores_beside_published_ones(tmp_path):
   assert 'Not as the preset: every cell: training_steps' in ' '.join(
     text.split()
   )
+  assert 'with jax 0.10.2, at commits 0123456789.' in ' '.join(text.split())
+  assert 'is scored, of each length 16)' in ' '.join(text.split())
   assert 'xlstm' in (tmp_path / 'out' / 'report.html').read_text()
   lines = list(csv.DictReader((tmp_path / 'out' / 'protocols.csv').open()))
   assert [line['mean'] for line in lines][-1] == '0.0'
   assert {line['runs'] for line in lines} == {'2'}
+  assert {line['commit'] for line in lines} == {'0123456789abcdef'}
+  assert {line['strings_of_each_length'] for line in lines} == {'16'}
   assert len(lines) == 4
   with pytest.raises(ValueError, match='No preset has the cell'):
     protocol_report.by_preset([dataclasses.replace(measured[0], model='x')])
