@@ -27,11 +27,14 @@ def timed(doing: str) -> Iterator[None]:
   No bar counts that time in its rate.
   """
   say(f'{doing} ...')
+  before = [(x, x.start_t, x.last_print_t) for x in _bars if not x.disable]
   start = time.perf_counter()
   yield
-  for bar in _bars:
-    bar.unpause()
-  say(f'{doing}: {time.perf_counter() - start:.1f} s')
+  passed = time.perf_counter() - start
+  for shown, started, printed in before:  # Inner blocks' time is in it.
+    shown.start_t = started + passed
+    shown.last_print_t = printed + passed
+  say(f'{doing}: {passed:.1f} s')
 
 
 class _Lines:
