@@ -122,6 +122,8 @@ def _fits(value: Any, kind: Any) -> bool:
   origin, arguments = typing.get_origin(kind), typing.get_args(kind)
   if origin in (typing.Union, types.UnionType):
     return any(_fits(value, argument) for argument in arguments)
+  if origin is typing.Literal:
+    return any(type(value) is type(x) and value == x for x in arguments)
   if origin in (Sequence, list):
     is_list = isinstance(value, Sequence) and not isinstance(value, str)
     return is_list and all(_fits(item, _item(kind)) for item in value)
@@ -141,6 +143,8 @@ def _named(kind: Any) -> str:
   origin, arguments = typing.get_origin(kind), typing.get_args(kind)
   if origin in (typing.Union, types.UnionType):
     return ' or '.join(map(_named, arguments))
+  if origin is typing.Literal:
+    return ' or '.join(map(repr, arguments))
   if origin in (Sequence, list):
     return f'a list (each of it {_named(_item(kind))})'
   return _NAMES.get(kind, 'a value')

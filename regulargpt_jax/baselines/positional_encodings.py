@@ -171,8 +171,9 @@ def cope_bias(q_BxQxHxd, logits_BxHxQxK, distance_BxQxK, visible) -> jax.Array:
 
   q_i.e[p_ij], where p_ij counts, from key j to query i, each key k as
   sigmoid(logits_ik), up to 63; between whole numbers e is interpolated
-  (Golovneva et al., 2024, eq. 3 to 5; arXiv:2405.18719). Heads share e, which
-  starts at 0. Keys after the query have an e of their own.
+  (Golovneva et al., 2024, eq. 3 to 5; arXiv:2405.18719). The paper's listing
+  scales the products with keys alone. Heads share e, which starts at 0. Keys
+  after the query have an e of their own.
 
   Args:
     q_BxQxHxd: Queries.

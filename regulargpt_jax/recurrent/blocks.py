@@ -4,7 +4,7 @@ Letters: B batch, T length, D width, H heads, d head size, F features.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args, Literal
 
 from flax import linen as nn
 import jax
@@ -12,8 +12,12 @@ import jax.numpy as jnp
 
 from regulargpt_jax import rows, sizes
 
-# Of fields that are words.
-_CHOICES = {'eigenvalues': ('[0,1]', '[-1,1]'), 'loops': ('log', 'length')}
+Eigenvalues = Literal['[0,1]', '[-1,1]']
+Loops = Literal['log', 'length']
+_CHOICES = {
+  'eigenvalues': get_args(Eigenvalues),
+  'loops': get_args(Loops),
+}
 # Symbols that a short convolution sees, as in all the papers that have one.
 _CONVOLUTION_SIZE = 4
 

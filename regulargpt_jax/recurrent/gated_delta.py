@@ -46,7 +46,7 @@ class Mixer(nn.Module):
 
   num_heads: int
   num_factors: int
-  eigenvalues: str
+  eigenvalues: blocks.Eigenvalues
 
   @nn.compact
   def __call__(self, x_BxTxD, is_symbol_BxTx1):
@@ -81,7 +81,7 @@ class GatedDeltaNet(blocks.TokenModel):
   """
 
   num_heads: int = 4
-  eigenvalues: str = '[-1,1]'
+  eigenvalues: blocks.Eigenvalues = '[-1,1]'
 
   def mixer(self):
     """See base class."""
@@ -96,7 +96,7 @@ class GatedDeltaProduct(blocks.TokenModel):
 
   num_heads: int = 4
   num_factors: int = 2
-  eigenvalues: str = '[-1,1]'
+  eigenvalues: blocks.Eigenvalues = '[-1,1]'
 
   def mixer(self):
     """See base class."""

@@ -25,7 +25,7 @@ class LoopedTransformer(blocks.Checked):
   """
 
   num_heads: int = 4
-  loops: str = 'log'
+  loops: blocks.Loops = 'log'
 
   @nn.compact
   def __call__(self, tokens_BxT: jax.Array) -> jax.Array:

@@ -33,7 +33,7 @@ class Mixer(nn.Module):
 
   num_heads: int
   state_size: int
-  eigenvalues: str
+  eigenvalues: blocks.Eigenvalues
 
   @nn.compact
   def __call__(self, x_BxTxD, is_symbol_BxTx1):
@@ -63,7 +63,7 @@ class Mamba2(blocks.TokenModel):
 
   num_heads: int = 4
   state_size: int = 16
-  eigenvalues: str = '[0,1]'
+  eigenvalues: blocks.Eigenvalues = '[0,1]'
 
   def mixer(self):
     """See base class."""

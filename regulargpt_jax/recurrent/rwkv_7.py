@@ -40,7 +40,7 @@ class Mixer(nn.Module):
   """Time mixing (section 4.1), without values of the first layer in others."""
 
   num_heads: int
-  eigenvalues: str
+  eigenvalues: blocks.Eigenvalues
 
   @nn.compact
   def __call__(self, x_BxTxD, is_symbol_BxTx1):
@@ -91,7 +91,7 @@ class RWKV7(blocks.TokenModel):
   """
 
   num_heads: int = 4
-  eigenvalues: str = '[0,1]'
+  eigenvalues: blocks.Eigenvalues = '[0,1]'
 
   def mixer(self):
     """See base class."""

@@ -124,6 +124,28 @@ def test_contextual_positions_count_up_to_the_last():
   np.testing.assert_allclose(actual, expected, atol=1e-5)
 
 
+def test_distances_are_shares_of_the_threshold_or_of_longer_strings():
+  """FIRE: a query after the threshold, 8 symbols here, sees its own length."""
+  f = hk.transform(lambda *x: positional_encodings.fire_bias(*x, num_heads=2))
+  place = np.arange(20)
+  distance = place[:, None] - place
+  args = (distance[None], place[None])
+  params = small.init(f, *args)
+  (name,) = (name for name, p in params.items() if 'fire_l' in p)
+  params[name] |= {'fire_l': np.float32(8 / 512)}
+  (bias,) = jax.jit(f.apply)(params, None, *args)
+  p = {k.rpartition('/')[2]: v for k, v in params.items()}
+  slope = abs(params[name]['fire_c'])
+  for i in (0, 7, 8, 19):
+    for j in (0, 5, 19):
+      far = np.log1p(slope * max(8, i + 1))
+      share = np.array([np.log1p(slope * abs(i - j)) / far])
+      hidden = share @ p['fire_hidden']['w'] + p['fire_hidden']['b']
+      out = np.maximum(hidden, 0) @ p['fire_out']['w'] + p['fire_out']['b']
+      expected = out.reshape(2, 2)[int(j > i)]
+      np.testing.assert_allclose(bias[:, i, j], expected, atol=1e-5)
+
+
 def _random_positions(lengths, width, num_positions, rng=None):
   position = jnp.arange(width) - (width - jnp.array(lengths))[:, None]
   f = hk.transform(positional_encodings.random_positions)

@@ -16,6 +16,7 @@ def _builder(
   is_on: bool = False,
   name: str | None = None,
   sizes: Sequence[int] = (),
+  side: typing.Literal['left', 'right'] = 'left',
   anything=None,
   strange: 'NoSuchType' = None,  # noqa: F821
   **others,
@@ -37,6 +38,7 @@ _KINDS = {
   'is_on': bool,
   'name': str | None,
   'sizes': Sequence[int],
+  'side': typing.Literal['left', 'right'],
 }
 
 
@@ -51,6 +53,8 @@ def test_kinds():
   ('name', 'value', 'what'),
   [
     ('size', True, 'a whole number, got True'),
+    ('side', 'up', "'left' or 'right', got 'up'"),
+    ('side', ['left'], r"'left' or 'right', got \['left'\]"),
     ('size', 3.0, 'a whole number'),
     ('size', None, 'a whole number'),
     ('rate', '0.5', "a finite number, got '0.5'"),
@@ -100,6 +104,7 @@ def test_right_types_pass():
     ('name', ''),
     ('sizes', [1, 2]),
     ('sizes', ()),
+    ('side', 'right'),
     ('unknown', object()),
   ):
     parameters.check('where', {name: value}, _KINDS)
