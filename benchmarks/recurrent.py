@@ -18,6 +18,7 @@ _ARCHITECTURES = flags.DEFINE_list(
   'architectures', list(recurrent.MODELS), 'What to time.'
 )
 _WIDTH = flags.DEFINE_integer('width', 64, 'Of the models.')
+_HEADS = flags.DEFINE_integer('num_heads', None, 'Of those that have heads.')
 _BATCH = flags.DEFINE_integer('batch_size', 64, 'Strings of a step.')
 _LENGTH = flags.DEFINE_integer('length', 256, 'Of the strings of a step.')
 _LONGEST = flags.DEFINE_integer(
@@ -46,7 +47,10 @@ def _with_matrices(chosen, dictionary, d, b):
 
 def _step(name, batch_size, length):
   """Returns a compiled gradient of a batch, and the bytes it needs."""
-  model = recurrent.MODELS[name](2, 2, width=_WIDTH.value)
+  make = recurrent.MODELS[name]
+  has_heads = _HEADS.value and 'num_heads' in make.__dataclass_fields__
+  params = {'num_heads': _HEADS.value} if has_heads else {}
+  model = make(2, 2, width=_WIDTH.value, **params)
   tokens = jax.random.randint(jax.random.key(0), (batch_size, length), 0, 2)
   params = model.init(jax.random.key(1), tokens[:1, :2])
 

@@ -57,7 +57,8 @@ def percent(value: float | None, sign: str = '') -> str:
   """
   if _is_missing(value):
     return '-'
-  return '>99.9' if 99.95 <= value < 100 else f'{value:{sign}.1f}'
+  shown = round(value, 1) + 0.0  # Not -0.
+  return '>99.9' if 99.95 <= value < 100 else f'{shown:{sign}.1f}'
 
 
 def _is_missing(value: Any) -> bool:

@@ -93,6 +93,35 @@ def table(preset: str, measured: Sequence[results.Result]) -> tables.Text:
   return header, rows
 
 
+def overview(preset: str, measured: Sequence[results.Result]) -> tables.Text:
+  """Returns a header and rows: a model each, with a column for each task.
+
+  An entry has the mean of what is scored, the number of perfect runs, if any,
+  and in parentheses the accuracy on trained lengths.
+  """
+  by_cell = {(result.task, result.model): result for result in measured}
+
+  def shown(task, model):
+    if (task, model) not in by_cell:
+      return ''
+    score = measure(by_cell[task, model])
+    perfect = f', {score.perfect}' if score.perfect else ''
+    trained = f'{score.trained:.0f}'
+    if trained == '100' and score.trained < 100:
+      trained = '>99'
+    return f'{tables_lib.percent(score.mean)}{perfect} ({trained})'
+
+  tasks, models = (
+    [name for name in names if name in {cell[i] for cell in by_cell}]
+    for i, names in enumerate(
+      (presets.PRESETS[preset].tasks, presets.PRESETS[preset].models)
+    )
+  )
+  return ['model', *tasks], [
+    [model, *(shown(task, model) for task in tasks)] for model in models
+  ]
+
+
 def legend(preset: str, measured: Sequence[results.Result]) -> str:
   """Says what the numbers are, and how cells were run otherwise."""
   chances = {r.task: f'{100 * r.chance:.1f} ({r.task})' for r in measured}

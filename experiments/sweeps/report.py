@@ -4,6 +4,7 @@ import collections
 from collections.abc import Sequence
 import operator
 import os
+import re
 import shlex
 import textwrap
 
@@ -24,9 +25,14 @@ from experiments.sweeps import page as page_lib
 
 NAME = 'report'
 
-# The table of docs/results.md is what stands between these two lines.
+# What stands between these two lines of a page is the report, or the overview
+# of a protocol, if the first says "results of" and its name.
 BEGIN = '<!-- results: written by launch.report -->'
 END = '<!-- results end -->'
+_MARKED = re.compile(
+  rf'(<!-- results(?: of (\w+))?: written by launch.report -->).*?{END}',
+  re.DOTALL,
+)
 
 # What each cell says of itself, as others may.
 _OF_EACH = (
@@ -51,7 +57,8 @@ def report(
     results_folder: The results themselves, in place of `workdir`.
     output_dir: Where to write `report.md`, `.csv` and `.html`; made if it does
       not exist. By default the workdir; without one, nowhere.
-    page: File of Markdown in which to renew the table between the two markers.
+    page: File of Markdown in which to renew what is between two markers; see
+      `renewed`.
 
   Where nothing is measured yet, nothing is written.
 
@@ -79,7 +86,7 @@ def report(
     print('Nothing is measured yet.')
     return
   text = markdown(found, rest)
-  renewed = _renewed(page, text) if page else None
+  new_page = renewed(page, found, others) if page else None
   output_dir = output_dir or workdir
   if output_dir:
     files.make_folder(output_dir)
@@ -103,7 +110,7 @@ def report(
         path = os.path.join(output_dir, f'{name}.csv')
         files.write_atomically(path, write(of_kind))
   if page:
-    files.write_atomically(page, renewed)
+    files.write_atomically(page, new_page)
   print(text)
   if output_dir:
     print(f'page: {os.path.join(output_dir, NAME)}.html')
@@ -124,19 +131,43 @@ def measured(folder: str) -> tuple[tables.Tables, list[results.Result]]:
   return numbers.tables(of_presets, own.kept(folder)), others
 
 
-def _renewed(page: str, text: str) -> str:
-  """Returns what is in a file, with a text between its markers."""
+def renewed(
+  page: str, found: tables.Tables, others: Sequence[results.Result]
+) -> str:
+  """Returns what is in a file of Markdown, with results between its markers.
+
+  Args:
+    page: The file.
+    found: Of presets.
+    others: Results of other kinds.
+
+  Raises:
+    ValueError: If it has no markers, or they ask for what is not measured.
+    OSError: If it cannot be read.
+  """
   try:
     contents = files.read(page).decode()
   except UnicodeDecodeError:
     raise ValueError(f'{page} is not text in UTF-8.') from None
-  before, begin, rest = contents.partition(BEGIN)
-  _, end, after = rest.partition(END)
-  if not (begin and end):
+  by_preset = protocol_report.by_preset(others)
+
+  def with_results(match):
+    begin, preset = match.groups()
+    if preset is None:
+      text = markdown(found, sections(others))
+    elif preset in by_preset:
+      table = protocol_report.overview(preset, by_preset[preset])
+      text = tables_lib.markdown(*table) + '\n'
+    else:
+      raise ValueError(f'{page} asks for results of {preset}; there are none.')
+    return f'{begin}\n\n{text}\n{END}'
+
+  contents, number = _MARKED.subn(with_results, contents)
+  if not number:
     raise ValueError(
       f'{page} has no line {BEGIN!r} followed by a line {END!r}.'
     )
-  return f'{before}{begin}\n\n{text}\n{end}{after}'
+  return contents
 
 
 def sections(others: Sequence[results.Result]) -> list[tables.Section]:

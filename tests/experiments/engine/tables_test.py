@@ -23,7 +23,7 @@ def test_numbers_stay_numbers():
 
 
 def test_percentages_that_round_to_100_are_told_from_it():
-  found = map(tables.percent, (100, 99.99, 99.949, 0, None, np.nan))
+  found = map(tables.percent, (100, 99.99, 99.949, -0.01, None, np.nan))
   assert list(found) == ['100.0', '>99.9', '99.9', '0.0', '-', '-']
   assert tables.percent(0.26, '+') == '+0.3'
   found = map(tables.fraction, (1, 0.99999, 0.99994, 0, 2.5))

@@ -322,8 +322,17 @@ def test_page_without_markers_is_refused_and_kept(folder, tmp_path):
     assert page.read_text() == text
 
 
-def test_the_repository_shows_its_results():
-  found, others = sweep_report.measured(str(_REPOSITORY / results_lib.FOLDER))
-  text = (_REPOSITORY / 'docs' / 'results.md').read_text()
-  shown = sweep_report.markdown(found, sweep_report.sections(others))
-  assert _between(text).strip() == shown.strip()
+def test_a_page_that_asks_for_what_is_not_measured_is_kept(folder, tmp_path):
+  page = tmp_path / 'page.md'
+  begin = sweep_report.BEGIN.replace('results', 'results of xlstm')
+  page.write_text(f'{begin}old{sweep_report.END}')
+  with pytest.raises(ValueError, match='results of xlstm; there are none'):
+    sweep_report.report(None, str(folder), None, str(page))
+  assert 'old' in page.read_text()
+
+
+@pytest.mark.parametrize('page', ['results.md', 'state_tracking.md'])
+def test_the_repository_shows_its_results(page):
+  found = sweep_report.measured(str(_REPOSITORY / results_lib.FOLDER))
+  path = _REPOSITORY / 'docs' / page
+  assert sweep_report.renewed(str(path), *found) == path.read_text()
