@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from benchmarks import timing
+from experiments.engine import selection
 from regulargpt_jax import recurrent
 from regulargpt_jax.recurrent import linear_recurrence, map_recurrence
 
@@ -75,7 +76,8 @@ def main():
   """Prints the tables."""
   rows, growth = [], []
   lengths = [_LONGEST.value // n for n in (4, 2, 1)]
-  for name in _ARCHITECTURES.value:
+  names = _ARCHITECTURES.value
+  for name in selection.chosen('architecture', names, recurrent.MODELS):
     programs = []
     for form, of_maps in (
       (linear_recurrence.in_chunks, map_recurrence.run),

@@ -13,6 +13,7 @@ from absl import flags
 import jax
 
 from benchmarks import timing
+from experiments.engine import selection
 from experiments.formal import config, registries
 
 _LENGTHS = flags.DEFINE_list('lengths', ['40', '500'], 'Lengths of strings.')
@@ -362,7 +363,7 @@ def main():
   step_s = _step_seconds()
   for length in map(int, _LENGTHS.value):
     rows = []
-    for name in _TASKS.value or _PYTHON:
+    for name in selection.chosen('task', _TASKS.value, _PYTHON):
       task = registries.TASK_BUILDERS[name]()
 
       def sample_in_python(python=_PYTHON[name], length=length):

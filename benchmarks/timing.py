@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from experiments.engine import (
   allocation,
   devices,
+  errors,
   programs,
   progress,
   tables,
@@ -36,7 +37,10 @@ def run(main: Callable[[], None]) -> None:
     # JAX names devices that it lacks, and checkpoints have much to say.
     logging.set_verbosity(logging.ERROR)
     allocation.keep_freed()  # As launchers do.
-    main()
+    try:
+      main()
+    except ValueError as error:
+      sys.exit(f'Error: {errors.said(error)}')
 
   app.run(run_main)
 

@@ -24,12 +24,12 @@ def check_lists(**given: Sequence[Any] | None) -> None:
 def chosen(
   kind: str, wanted: Sequence[str] | None, known: Mapping[str, Any]
 ) -> dict[str, Any]:
-  """Returns what a sweep has by some names; by default all.
+  """Returns what there is by some names; by default all.
 
   Args:
     kind: What they name, as 'task'.
     wanted: The names.
-    known: What the sweep has.
+    known: What there is.
 
   Raises:
     ValueError: If a name is unknown.
@@ -37,7 +37,7 @@ def chosen(
   for name in wanted or ():
     if name not in known:
       raise ValueError(
-        f'The sweep has no {kind} {name!r}; it has {", ".join(known)}.'
+        f'There is no {kind} {name!r} here, but {", ".join(known)}.'
       )
   return {name: known[name] for name in wanted or known}
 

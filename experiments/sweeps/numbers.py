@@ -226,7 +226,7 @@ def on_training_lengths(result: results.Result) -> np.ndarray:
   own = {test.partition(', ')[0] for test in result.accuracy}
   if '' in result.accuracy:
     own = {''}
-  last = longest_unscored(result)
+  last = min(result.training_length, longest_unscored(result))
   accuracy_RxN = np.concatenate(
     [results.accuracies(result, test)[:, :last] for test in sorted(own)], axis=1
   )
@@ -234,10 +234,12 @@ def on_training_lengths(result: results.Result) -> np.ndarray:
 
 
 def longest_unscored(result: results.Result) -> int:
-  """Returns the longest length that is trained on and not scored."""
-  protocol = protocols.PROTOCOLS.get(result.preset)
-  is_scored = protocol is not None and protocol.is_longest_trained_scored
-  return result.training_length - is_scored
+  """Returns the length before the first that is scored."""
+  if result.preset not in protocols.PROTOCOLS:
+    return result.training_length
+  usual = protocols.PRESETS[result.preset].base['sequence_length']
+  longer = max(0, result.training_length - usual)
+  return protocols.PROTOCOLS[result.preset].first - 1 + longer
 
 
 def means(accuracy_RxT: np.ndarray) -> np.ndarray:
@@ -312,10 +314,9 @@ def differences(
   Returns:
     One text for each difference, as of `experiment.differences`.
   """
-  # A field that is newer than a result is what it always was: its default.
   wanted = results.stored(cell.experiment)
   differing = experiment_lib.differences(
-    config_lib.Experiment(**result.experiment),
+    results.experiment_of(result),
     config_lib.Experiment(**wanted),
     where,
   )

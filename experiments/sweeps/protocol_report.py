@@ -126,7 +126,8 @@ def legend(preset: str, measured: Sequence[results.Result]) -> str:
   """Says what the numbers are, and how cells were run otherwise."""
   chances = {r.task: f'{100 * r.chance:.1f} ({r.task})' for r in measured}
   num_strings = {
-    str(result.experiment['range_test_batch_size']) for result in measured
+    str(results.experiment_of(result).range_test_batch_size)
+    for result in measured
   }
   text = (
     f'{presets.PRESETS[preset].about} In percent: mean, best and perfect runs'
@@ -137,13 +138,31 @@ def legend(preset: str, measured: Sequence[results.Result]) -> str:
     f' Chance is {", ".join(chances.values())}.'
     f' {tables.conditions(measured)}'
   )
+  usual = presets.PRESETS[preset].base['sequence_length']
+  for result in measured:
+    if result.training_length != usual:
+      text += (
+        f' {result.name}: trained to {result.training_length}, scored from'
+        f' {numbers.longest_unscored(result) + 1}.'
+      )
   cells = {cell.name: cell for cell in grid.cells(presets.PRESETS[preset])}
   return text + tables.remarks([(r, cells[r.name]) for r in measured])
 
 
 def of(found: Sequence[results.Result]) -> list[results.Result]:
-  """Returns those of a protocol."""
-  return [r for r in found if r.preset in protocols.PROTOCOLS]
+  """Returns those of a protocol.
+
+  Raises:
+    ValueError: If one of them cannot be scored.
+  """
+  measured = [r for r in found if r.preset in protocols.PROTOCOLS]
+  for result in measured:
+    if '' not in result.accuracy or result.chance == 1:
+      raise ValueError(
+        f"The result {result.preset}/{result.name} has no test of its task's"
+        ' own strings, or a chance of 1.'
+      )
+  return measured
 
 
 def by_preset(
@@ -191,8 +210,8 @@ def comma_separated(measured: Sequence[results.Result]) -> str:
         for value in measure(result)
       ),
       result.training_length,
-      result.experiment['training_steps'],
-      result.experiment['range_test_batch_size'],
+      results.experiment_of(result).training_steps,
+      results.experiment_of(result).range_test_batch_size,
       result.date,
       *(result.environment.get(x) for x in ('device', 'jax', 'git_commit')),
     ]

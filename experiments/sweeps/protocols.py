@@ -28,13 +28,13 @@ class Protocol(NamedTuple):
   """What is scored.
 
   Attributes:
-    is_longest_trained_scored: Whether the longest training length is scored
-      too, and not only what is tested beyond it.
+    first: Shortest strings that are scored, to the longest tested; of models
+      that are trained on longer ones than the preset's, by as many longer.
     is_scaled: Whether a score is (accuracy - chance) / (1 - chance).
     published: By task and model of the preset.
   """
 
-  is_longest_trained_scored: bool
+  first: int
   is_scaled: bool
   published: dict[tuple[str, str], list[Published]]
 
@@ -130,7 +130,7 @@ _CHOICE = (
   'The preset has models of width 64 and 5,000 steps of 32 strings, far fewer'
   ' than in the papers. The learning rate is the one of the highest accuracy,'
   ' averaged over its seeds, on fresh strings of training lengths below those'
-  ' that are scored, the lowest of equals;'
+  ' that are scored, the lowest of equals, or where none of these is tested;'
   ' the model is that of the last step, and no other was looked at.'
 )
 
@@ -220,7 +220,7 @@ def _together(*found: dict) -> dict:
 
 PROTOCOLS = {
   'chomsky': Protocol(
-    False,
+    41,
     False,
     _together(
       _table(
@@ -242,7 +242,7 @@ PROTOCOLS = {
     ),
   ),
   'xlstm': Protocol(
-    True,
+    40,
     True,
     _together(
       _table(_BECK, {'slstm': (100.0, 100.0)}),
@@ -271,5 +271,5 @@ PROTOCOLS = {
       _table(_PD_SSM, {'pd_ssm': (99.9, 96.2, 99.5, 99.7)}),
     ),
   ),
-  'word_problems': Protocol(False, False, {}),
+  'word_problems': Protocol(33, False, {}),
 }

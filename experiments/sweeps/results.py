@@ -155,6 +155,14 @@ def stored(experiment: config_lib.Experiment) -> dict[str, Any]:
   return fields
 
 
+def experiment_of(result: Result) -> config_lib.Experiment:
+  """Returns what was measured, as far as `stored` keeps it.
+
+  A field that is newer than a result is what it always was: its default.
+  """
+  return config_lib.Experiment(**result.experiment)
+
+
 def accuracies(result: Result, test: str) -> np.ndarray:
   """Returns [R, lengths], NaN where it is not tested."""
   return np.array(result.accuracy[test], float)

@@ -33,7 +33,14 @@ from experiments.formal import (
   training,
 )
 from experiments.formal import config as config_lib
-from experiments.sweeps import grid, numbers, own, presets, results
+from experiments.sweeps import (
+  grid,
+  numbers,
+  own,
+  presets,
+  protocols,
+  results,
+)
 
 
 class _Made(NamedTuple):
@@ -108,7 +115,7 @@ def narrowed(
       )
   found = dataclasses.replace(
     preset,
-    base={**preset.base, **fields},
+    base={**preset.base, **_of_curriculum(preset.base, fields), **fields},
     tasks={k: _with(v, amounts) for k, v in tasks.items()},
     tests={k: tests for k, tests in preset.tests.items() if k in tasks},
     models={k: _with(v, amounts) for k, v in models.items()},
@@ -117,6 +124,22 @@ def narrowed(
   )
   grid.check_read(found, fields)
   return found
+
+
+def _of_curriculum(base, fields):
+  """Returns curriculum_params, if fields ask for others than the base has.
+
+  Those of another curriculum are its defaults, and lengths grow to the longest.
+  """
+  name, params = base.get('curriculum'), base.get('curriculum_params', {})
+  longest = base.get('sequence_length')
+  wanted = params
+  if fields.get('curriculum', name) != name:
+    wanted = {}
+  elif longest is not None and params.get('max_sequence_length') == longest:
+    longest = fields.get('sequence_length', longest)
+    wanted = {**params, 'max_sequence_length': longest}
+  return {'curriculum_params': wanted} if wanted != params else {}
 
 
 def _with(fields, others):
@@ -190,6 +213,13 @@ def sweep(
   if not cells:
     progress.say(f'Part {part} has no cell.')
     return True
+  if name in protocols.PROTOCOLS:
+    for cell in cells:
+      if others := evaluation.names(cell.experiment)[1:]:
+        raise ValueError(
+          f"The preset {name} is scored on its tasks' own strings alone, not on"
+          f' {", ".join(others)}.'
+        )
   # What is impossible fails now, or never.
   made = devices.on_all(lambda: {cell.name: _make(cell) for cell in cells})
   devices.from_main(lambda: files.make_folder(results_dir))

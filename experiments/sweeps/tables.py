@@ -107,14 +107,14 @@ def choice(names: Iterable[str]) -> str:
 def conditions(measured: Sequence[results.Result]) -> str:
   """Says where, when and with what results were measured."""
 
-  def listed(name):
-    found = (str(result.environment.get(name)) for result in measured)
-    return ', '.join(sorted({text[:10] for text in found}))
+  def listed(name, num_characters=None):
+    found = {str(r.environment.get(name))[:num_characters] for r in measured}
+    return ', '.join(sorted(found))
 
   dates = ', '.join(sorted({result.date for result in measured}))
   return (
     f'Measured on {listed("device")}, {dates}, with jax {listed("jax")}, at'
-    f' commits {listed("git_commit")}.'
+    f' commits {listed("git_commit", 10)}.'
   )
 
 
@@ -263,8 +263,7 @@ def flags(entry: numbers.Entry) -> str:
   if entry.preset in presets.PRESETS:
     return ''
   default = config_lib.Experiment()
-  # Older results have fewer fields.
-  found = {**dataclasses.asdict(default), **entry.result.experiment}
+  found = dataclasses.asdict(results.experiment_of(entry.result))
   if automaton := found['automaton']:
     found['automaton'] = (
       f'{automaton["states"]} states, {automaton["symbols"]} symbols'

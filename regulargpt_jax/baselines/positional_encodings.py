@@ -202,17 +202,19 @@ def cope_bias(q_BxQxHxd, logits_BxHxQxK, distance_BxQxK, visible) -> jax.Array:
   return lower + (position - floor) * (upper - lower)
 
 
-def random_positions(position_BxT, num_positions: int) -> jax.Array:
+def random_positions(
+  position_BxT, num_positions: int, rng: jax.Array | None
+) -> jax.Array:
   """Returns as many positions of a longer range, in order, drawn at random.
 
   A string of n symbols has n of 0..num_positions - 1, any n of them equally
   likely (Ruoss et al., 2023, section 3; arXiv:2305.16843). All strings of a
-  call share the draw: the positions of a shorter one are among a longer one's.
-  Where there is no random key, which is at test, it is always the same.
+  key share the draw: the positions of a shorter one are among a longer one's.
 
   Args:
     position_BxT: From a string's first symbol, negative before it.
     num_positions: At least T.
+    rng: Key of the draw; None, at test, for one that is always the same.
 
   Raises:
     ValueError: If there are fewer positions than symbols.
@@ -223,7 +225,6 @@ def random_positions(position_BxT, num_positions: int) -> jax.Array:
       f'randomized_positions ({num_positions:,}) must be at least the number of'
       f' tokens that are read ({length:,}).'
     )
-  rng = hk.maybe_next_rng_key()
   if rng is None:
     rng = jax.random.key(_TEST_KEY)
   rank = jax.random.permutation(rng, num_positions)

@@ -133,7 +133,8 @@ def make_transformer_encoder(
   def transformer_encoder(x_BxTxV, input_length=None):
     del input_length
     last_only = not return_all_outputs
-    h_BxTxD = _encode(config, x_BxTxV, causal_masking, last_only)
+    rng = _position_key(config)
+    h_BxTxD = _encode(config, x_BxTxV, causal_masking, rng, last_only)
     if last_only:
       h_BxTxD = h_BxTxD[:, -1]
     return layers.linear(h_BxTxD, output_size, 'readout')
@@ -161,10 +162,12 @@ def make_transformer(
 
   def transformer(x_BxTxV, y_BxTxO):
     y_BxTxO = strings.with_time(y_BxTxO)
+    rng = _position_key(config)
     with hk.name_scope('encoder'):
-      memory = _encode(config, x_BxTxV, is_causal=False)
+      memory = _encode(config, x_BxTxV, is_causal=False, rng=rng)
     with hk.name_scope('decoder'):
-      h_BxTxD = _decode(config, y_BxTxO, memory, strings.is_symbol(x_BxTxV))
+      is_memory = strings.is_symbol(x_BxTxV)
+      h_BxTxD = _decode(config, y_BxTxO, memory, is_memory, rng)
     if not return_all_outputs:
       h_BxTxD = h_BxTxD[:, -1]
     return layers.linear(h_BxTxD, output_size, 'readout')
@@ -185,10 +188,10 @@ def shift_right(y_BxTxO: jax.Array) -> jax.Array:
   )
 
 
-def _encode(config, x_BxTxV, is_causal, last_only=False):
+def _encode(config, x_BxTxV, is_causal, rng, last_only=False):
   """Returns vectors [B, T, D], or of the last position alone, [B, 1, D]."""
   is_symbol_BxT = strings.is_symbol(x_BxTxV)
-  position_BxT = _positions(config, is_symbol_BxT)
+  position_BxT = _positions(config, is_symbol_BxT, rng)
   h = _embed(config, x_BxTxV, position_BxT)
   visible = is_symbol_BxT[:, None] & _window(config, h.shape[1], is_causal)
   for layer in range(config.num_layers):
@@ -203,10 +206,10 @@ def _encode(config, x_BxTxV, is_causal, last_only=False):
   return h
 
 
-def _decode(config, y_BxTxO, memory_BxKxD, is_memory_BxK):
+def _decode(config, y_BxTxO, memory_BxKxD, is_memory_BxK, rng):
   is_target_BxT = strings.is_symbol(y_BxTxO)
-  position_BxT = _positions(config, is_target_BxT)
-  memory_position_BxK = _positions(config, is_memory_BxK)
+  position_BxT = _positions(config, is_target_BxT, rng)
+  memory_position_BxK = _positions(config, is_memory_BxK, rng)
   h = _embed(config, shift_right(y_BxTxO), position_BxT)
   visible = is_target_BxT[:, None] & _window(config, h.shape[1], is_causal=True)
   for layer in range(config.num_layers):
@@ -227,7 +230,13 @@ def _decode(config, y_BxTxO, memory_BxKxD, is_memory_BxK):
   return h
 
 
-def _positions(config, is_symbol_BxT):
+def _position_key(config):
+  """Returns the key with which all positions of a call are drawn, if any."""
+  is_random = config.randomized_positions is not None
+  return hk.maybe_next_rng_key() if is_random else None
+
+
+def _positions(config, is_symbol_BxT, rng):
   """Returns positions from the first symbol; before it they mean nothing."""
   length = is_symbol_BxT.shape[1]
   padding_B = length - is_symbol_BxT.sum(axis=-1)
@@ -235,7 +244,7 @@ def _positions(config, is_symbol_BxT):
   if config.randomized_positions is None:
     return position_BxT
   return encodings_lib.random_positions(
-    position_BxT, config.randomized_positions
+    position_BxT, config.randomized_positions, rng
   )
 
 

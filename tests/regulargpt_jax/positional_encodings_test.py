@@ -148,8 +148,9 @@ def test_distances_are_shares_of_the_threshold_or_of_longer_strings():
 
 def _random_positions(lengths, width, num_positions, rng=None):
   position = jnp.arange(width) - (width - jnp.array(lengths))[:, None]
-  f = hk.transform(positional_encodings.random_positions)
-  return np.asarray(f.apply({}, rng, position, num_positions))
+  return np.asarray(
+    positional_encodings.random_positions(position, num_positions, rng)
+  )
 
 
 def test_random_positions_are_some_of_a_range_in_order():
@@ -175,6 +176,33 @@ def test_random_positions_at_test_are_fixed_whatever_the_padding():
   assert (_random_positions([9], 9, 9) == np.arange(9)).all()
   with pytest.raises(ValueError, match=r'randomized_positions \(3\) must be'):
     _random_positions([4], 4, 3)
+
+
+def test_encoder_and_decoder_share_a_draw_of_positions(monkeypatch):
+  """In training, where cross-attention would see noise of two."""
+  drawn = []
+  draw = positional_encodings.random_positions
+
+  def recorded(*args):
+    drawn.append(np.asarray(draw(*args)))
+    return jnp.asarray(drawn[-1])
+
+  monkeypatch.setattr(positional_encodings, 'random_positions', recorded)
+  f = hk.transform(
+    small.make(
+      'transformer',
+      positional_encodings='SIN_COS',
+      num_layers=1,
+      randomized_positions=50,
+    )
+  )
+  x = small.strings([4, 4], 4)
+  y = jax.nn.one_hot(jnp.zeros((2, 4), int), small.O)
+  f.init(jax.random.key(0), x, y)
+  first, *others = drawn
+  assert len(others) == 2
+  for other in others:
+    np.testing.assert_array_equal(other, first)
 
 
 def test_transformers_read_random_positions():

@@ -281,8 +281,15 @@ def test_impossible_models_are_refused_at_once(architecture, fields, message):
     ({'architecture_params': {'last_only': True}}, 'last_only follows from'),
     (
       {'architecture_params': {'eigenvalues': '[0,2]'}},
-      r'must be \[0,1\] or \[-1,1\]',
+      r"must be '\[0,1\]' or '\[-1,1\]', got",
     ),
+    (
+      {'architecture_params': {'eigenvalues': [-1, 1]}},
+      r"must be '\[0,1\]' or '\[-1,1\]', got",
+    ),
+    # Of ours without what they are made of.
+    ({'architecture_params': {'num_heads': 3}}, '^num_heads must divide width'),
+    ({'architecture_params': {'width': 0}}, '^width must be at least 1, got 0'),
   ],
 )
 def test_impossible_models_of_tokens_are_refused_at_once(fields, message):

@@ -6,7 +6,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from experiments.formal import builders
+from experiments.formal import builders, config
 from experiments.sweeps import (
   grid,
   numbers,
@@ -48,6 +48,7 @@ def test_lengths_are_the_protocols(name):
       assert late == set(range(trained[0], 41))
     result = _result(name, cell.name, [0.5] * 4, [0.5] * 4)
     assert numbers.longest_unscored(result) == first - 1
+    assert 'scored from' not in protocol_report.legend(name, [result])
 
 
 def test_published_numbers_are_of_cells():
@@ -117,7 +118,6 @@ def _result(preset, name, short, scored, **fields):
 
 
 _CELL = 'parity_check/gated_delta_net_-1_1'
-_CELLS = {'xlstm': _CELL, 'word_problems': 'S3/rnn'}
 
 
 @pytest.mark.parametrize(
@@ -148,21 +148,77 @@ def test_one_wrong_string_is_not_perfect_and_ends_are_scored():
 
 
 @pytest.mark.parametrize(
-  ('preset', 'first'), [('word_problems', 65), ('xlstm', 64)]
+  ('preset', 'trained', 'first'),
+  [
+    ('word_problems', 64, 65),
+    ('xlstm', 64, 64),
+    # Of few steps: the range that is scored stays.
+    ('xlstm', 3, 40),
+    ('chomsky', 14, 41),
+  ],
 )
-def test_what_is_scored_follows_the_trained_lengths(preset, first):
-  """Of a sweep with another --sequence_length."""
-  result = _result(preset, _CELLS[preset], [1.0] * 4, [0.0] * 4)
+def test_what_is_scored_is_not_trained_on(preset, trained, first):
+  name = 'S3/rnn' if preset == 'word_problems' else _CELL
+  result = _result(preset, name, [0.5] * 4, [0.5] * 4)
   accuracy = np.array(result.accuracy[''], object)
-  accuracy[:, : first - 1] = 1.0
+  accuracy[:, trained:] = 0.0
+  accuracy[:, :trained] = 1.0
   accuracy[:, first - 1 :] = 0.5
-  score = protocol_report.measure(
-    dataclasses.replace(
-      result, accuracy={'': accuracy.tolist()}, training_length=64
-    )
+  result = dataclasses.replace(
+    result, accuracy={'': accuracy.tolist()}, training_length=trained
   )
+  score = protocol_report.measure(result)
   assert score.trained == 100
-  assert score.best == pytest.approx({'word_problems': 50, 'xlstm': 0}[preset])
+  assert score.best == pytest.approx(0 if preset == 'xlstm' else 50)
+  said = f'{name}: trained to {trained}, scored from {first}.'
+  assert said in protocol_report.legend(preset, [result])
+
+
+@pytest.mark.parametrize(
+  'fields', [{'accuracy': {'p=0.5': [[1.0] * 500] * 4}}, {'chance': 1.0}]
+)
+def test_what_cannot_be_scored_is_refused(fields):
+  result = _result('chomsky', _CELL, [1.0] * 4, [1.0] * 4)
+  with pytest.raises(ValueError, match=f'chomsky/{_CELL} has no test of'):
+    protocol_report.of([dataclasses.replace(result, **fields)])
+
+
+def test_older_results_have_fewer_fields():
+  result = _result('chomsky', _CELL, [1.0] * 4, [1.0] * 4)
+  for name in ('training_steps', 'range_test_batch_size'):
+    del result.experiment[name]
+  (section,) = protocol_report.sections([result])
+  default = config.Experiment().range_test_batch_size
+  assert f'of each length {default})' in section.legend
+  assert protocol_report.comma_separated([result])
+
+
+@pytest.mark.parametrize(
+  ('fields', 'expected'),
+  [
+    ({'sequence_length': 20}, {'max_sequence_length': 20}),
+    ({'curriculum': 'regular_increase'}, {'max_sequence_length': 40}),
+    ({'training_steps': 7000}, {'max_sequence_length': 40}),
+    ({'curriculum': 'uniform'}, None),
+  ],
+)
+def test_curricula_follow_what_is_asked_for(fields, expected):
+  found = sweep.narrowed(presets.PRESETS['chomsky'], **fields)
+  usual = presets.PRESETS['chomsky'].base['curriculum_params']
+  params = {} if expected is None else usual | expected
+  assert found.base['curriculum_params'] == params
+  cell = grid.cells(found)[0]
+  longest = builders.make_curriculum(cell.experiment).bounds(5000)[1]
+  assert longest == fields.get('sequence_length', 40)
+
+
+def test_further_tests_are_refused(tmp_path):
+  preset = sweep.narrowed(
+    presets.PRESETS['chomsky'], ['parity_check'], ['rnn'], adversarial=True
+  )
+  with pytest.raises(ValueError, match='own strings alone, not on adversarial'):
+    sweep.sweep('chomsky', preset, str(tmp_path))
+  assert not [*tmp_path.iterdir()]
 
 
 def test_lengths_that_are_not_tested_do_not_count():
