@@ -192,9 +192,9 @@ def test_a_trained_run_is_no_place_for_a_sweep(tmp_path):
 
 def test_what_a_preset_does_not_have():
   preset = presets.PRESETS['smoke']
-  with pytest.raises(ValueError, match=r'no task .*it has even_pairs'):
+  with pytest.raises(ValueError, match=r'no task .*here, but even_pairs'):
     sweep.narrowed(preset, tasks=['a'])
-  with pytest.raises(ValueError, match=r'no model .*it has rnn'):
+  with pytest.raises(ValueError, match=r'no model .*here, but rnn'):
     sweep.narrowed(preset, models=['b'])
   with pytest.raises(ValueError, match='seeds must differ'):
     sweep.narrowed(preset, seeds=[1, 1])
