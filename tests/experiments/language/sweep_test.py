@@ -231,7 +231,7 @@ def test_a_folder_without_results_has_no_table(tmp_path, capsys):
 
 
 def test_an_unknown_model_is_refused(tmp_path):
-  with pytest.raises(ValueError, match='no model .* here, but kerple, t5'):
+  with pytest.raises(ValueError, match=r'no model .* here, but kerple, t5'):
     sweep.sweep('table3', str(tmp_path), models=['rnn'])
 
 
