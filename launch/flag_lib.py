@@ -319,6 +319,11 @@ def _has_no_reader() -> bool:
   return bool(poll.poll(0))
 
 
+def _print_to_nobody() -> None:
+  """Lets all that is still to be printed vanish, without an error at exit."""
+  os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def keep_compilations() -> None:
   """Keeps compiled programs in the user's folder of caches."""
   cache = os.environ.get('XDG_CACHE_HOME', '')
@@ -370,8 +375,7 @@ def run(main: Callable[[], None]) -> None:
       _fail(f'Error: {_lost(line) if jax.process_count() > 1 else line}')
     except (ValueError, OSError, loop.DivergedError) as error:
       if isinstance(error, BrokenPipeError) and _has_no_reader():
-        # What is left to print goes nowhere, and Python says nothing of it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _print_to_nobody()
         sys.exit(128 + signal.SIGPIPE)
       # Orbax and JAX pass on a lost connection as errors of many kinds.
       is_lost = jax.process_count() > 1 and 'Gloo' in str(error)

@@ -40,4 +40,5 @@ def test_what_nobody_reads_any_more_ends_without_an_error(monkeypatch):
     assert not flag_lib._has_no_reader()
     os.close(reader)
     assert flag_lib._has_no_reader()
+    flag_lib._print_to_nobody()
     print('x' * 2**20)
