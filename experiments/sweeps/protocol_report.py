@@ -111,12 +111,9 @@ def overview(preset: str, measured: Sequence[results.Result]) -> tables.Text:
       trained = '>99'
     return f'{tables_lib.percent(score.mean)}{perfect} ({trained})'
 
-  tasks, models = (
-    [name for name in names if name in {cell[i] for cell in by_cell}]
-    for i, names in enumerate(
-      (presets.PRESETS[preset].tasks, presets.PRESETS[preset].models)
-    )
-  )
+  found_tasks, found_models = map(set, zip(*by_cell, strict=True))
+  tasks = [x for x in presets.PRESETS[preset].tasks if x in found_tasks]
+  models = [x for x in presets.PRESETS[preset].models if x in found_models]
   return ['model', *tasks], [
     [model, *(shown(task, model) for task in tasks)] for model in models
   ]
