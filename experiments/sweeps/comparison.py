@@ -23,7 +23,6 @@ from experiments.sweeps import (
   grid,
   numbers,
   own,
-  paper,
   presets,
   results,
   tables,
@@ -199,7 +198,7 @@ def _of_result(
   tests = preset.tests.get(result.task, {}) if preset else {}
   for test in result.accuracy:
     accuracy = results.accuracies(result, test)
-    rate = numbers.chosen_learning_rate(result, test, paper.EXTRAPOLATION)
+    rate = numbers.chosen_learning_rate(result, test)
     runs = numbers.runs_at(result, rate)
     seeds = [result.runs[i]['seed'] for i in runs]
     params = result.experiment.get('task_params', {})

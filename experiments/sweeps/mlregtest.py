@@ -19,7 +19,6 @@ from experiments.formal import config as config_lib
 from experiments.sweeps import (
   grid,
   numbers,
-  paper,
   presets,
   results,
   tables,
@@ -86,7 +85,7 @@ def measure(result: results.Result) -> Language:
     runs = numbers.runs_at(result, rate)
     return float(np.mean([percent(kind, run) for run in runs]))
 
-  rate = numbers.chosen_learning_rate(result, '', paper.EXTRAPOLATION)
+  rate = numbers.chosen_learning_rate(result)
   return Language(result, rate, {kind: mean(kind, rate) for kind in _KINDS})
 
 

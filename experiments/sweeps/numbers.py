@@ -194,7 +194,7 @@ def scores_of_runs(
 
 
 def chosen_learning_rate(
-  result: results.Result, test: str, setting: str
+  result: results.Result, test: str = '', setting: str = paper.EXTRAPOLATION
 ) -> float:
   """Returns that of the highest mean over its seeds; the lowest of equals.
 

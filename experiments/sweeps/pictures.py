@@ -8,7 +8,7 @@ import numpy as np
 
 from experiments.engine import pictures
 from experiments.formal import accuracy_curves
-from experiments.sweeps import numbers, paper, results
+from experiments.sweeps import numbers, results
 
 _COLOURS = pictures.COLOURS
 # By model of `presets`; told apart without colour too.
@@ -63,7 +63,7 @@ def accuracy(
   are_known = all(result.model in STYLES for result in cells.values())
   lines = []
   for i, (model, result) in enumerate(cells.items()):
-    rate = numbers.chosen_learning_rate(result, test, paper.EXTRAPOLATION)
+    rate = numbers.chosen_learning_rate(result, test)
     runs = numbers.runs_at(result, rate)
     lines.append(
       accuracy_curves.Line(

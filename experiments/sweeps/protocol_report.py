@@ -10,7 +10,6 @@ from experiments.engine import tables as tables_lib
 from experiments.sweeps import (
   grid,
   numbers,
-  paper,
   presets,
   protocols,
   results,
@@ -43,7 +42,7 @@ def measure(result: results.Result) -> Score:
   """Returns the numbers of a cell."""
   protocol = protocols.PROTOCOLS[result.preset]
   last = numbers.longest_unscored(result)
-  rate = numbers.chosen_learning_rate(result, '', paper.EXTRAPOLATION)
+  rate = numbers.chosen_learning_rate(result)
   runs = numbers.runs_at(result, rate)
   accuracy_RxT = results.accuracies(result, '')[runs]
   score_R = numbers.means(accuracy_RxT[:, last:])
@@ -199,19 +198,21 @@ def comma_separated(measured: Sequence[results.Result]) -> str:
     *('training_length', 'training_steps', 'strings_of_each_length'),
     *('date', 'device', 'jax', 'commit'),
   ]
-  rows = [
-    [
-      *(result.preset, result.task, result.model),
-      *(
-        float(f'{value:.8g}') if isinstance(value, float) else value
-        for value in measure(result)
-      ),
-      result.training_length,
-      results.experiment_of(result).training_steps,
-      results.experiment_of(result).range_test_batch_size,
-      result.date,
-      *(result.environment.get(x) for x in ('device', 'jax', 'git_commit')),
-    ]
-    for result in measured
-  ]
+  rows = []
+  for result in measured:
+    experiment = results.experiment_of(result)
+    score = (
+      float(f'{value:.8g}') if isinstance(value, float) else value
+      for value in measure(result)
+    )
+    rows.append(
+      [
+        *(result.preset, result.task, result.model, *score),
+        result.training_length,
+        experiment.training_steps,
+        experiment.range_test_batch_size,
+        result.date,
+        *(result.environment.get(x) for x in ('device', 'jax', 'git_commit')),
+      ]
+    )
   return tables_lib.comma_separated([header, *rows])

@@ -172,7 +172,7 @@ def test_outside_the_papers_tables_choice_never_sees_the_test(result, preset):
   untested = np.array(result.accuracy[''])
   untested[:, : result.training_length] = np.nan
   blind = dataclasses.replace(result, accuracy={'': untested.tolist()})
-  chosen = numbers.chosen_learning_rate(blind, '', paper.EXTRAPOLATION)
+  chosen = numbers.chosen_learning_rate(blind)
   assert chosen == rates[0]
 
 
