@@ -127,7 +127,8 @@ def _note(curves: Sequence[Curve]) -> str:
     return _PERFECT
   return (
     'A cell with several learning rates is shown at the one of the highest mean'
-    f' over its seeds of {tables.choice(names)}. {_PERFECT}'
+    f' over its seeds of {tables.choice(names)}, or at all that are equal.'
+    f' {_PERFECT}'
   )
 
 
@@ -187,7 +188,7 @@ def _presets(folder: str) -> Mapping[str, grid.Preset]:
 def _of_result(
   name: str, result: results.Result, known: Mapping[str, grid.Preset]
 ) -> Iterator[Curve]:
-  """Yields a cell's tests, each at the learning rate that its report has.
+  """Yields a cell's tests, each at the learning rates that its report has.
 
   Args:
     name: Of the cell.
@@ -198,16 +199,16 @@ def _of_result(
   tests = preset.tests.get(result.task, {}) if preset else {}
   for test in result.accuracy:
     accuracy = results.accuracies(result, test)
-    rate = numbers.chosen_learning_rate(result, test)
-    runs = numbers.runs_at(result, rate)
-    seeds = [result.runs[i]['seed'] for i in runs]
+    rates = numbers.chosen_learning_rates(result, test)
+    runs = numbers.runs_at(result, rates)
+    seeds = sorted({result.runs[i]['seed'] for i in runs})
     params = result.experiment.get('task_params', {})
     fields = {
       **dataclasses.asdict(config_lib.Experiment()),
       **result.experiment,
       # Behind a comma stands a further kind of strings.
       _AT_TEST: tests.get(test.partition(', ')[0], params),
-      'learning_rate': rate,
+      'learning_rate': rates,
       'seed': seeds,
       'model_init_seed': seeds,
     }

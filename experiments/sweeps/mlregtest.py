@@ -45,12 +45,12 @@ class Language(NamedTuple):
 
   Attributes:
     result: Where it comes from.
-    learning_rate: The one that is best on short random strings.
-    percent: Accuracy on each of `_KINDS`, the mean over the seeds at that rate.
+    learning_rates: Those that are best on short random strings.
+    percent: Accuracy on each of `_KINDS`, the mean over their runs.
   """
 
   result: results.Result
-  learning_rate: float
+  learning_rates: Sequence[float]
   percent: Mapping[str, float]
 
 
@@ -81,12 +81,10 @@ def measure(result: results.Result) -> Language:
     mean = range_evaluation.mean(part)
     return np.nan if mean is None else 100 * mean
 
-  def mean(kind, rate):
-    runs = numbers.runs_at(result, rate)
-    return float(np.mean([percent(kind, run) for run in runs]))
-
-  rate = numbers.chosen_learning_rate(result)
-  return Language(result, rate, {kind: mean(kind, rate) for kind in _KINDS})
+  rates = numbers.chosen_learning_rates(result)
+  runs = numbers.runs_at(result, rates)
+  means = {k: float(np.mean([percent(k, run) for run in runs])) for k in _KINDS}
+  return Language(result, rates, means)
 
 
 def by_class(languages: Sequence[Language]) -> tables.Text:
@@ -182,7 +180,7 @@ def legend(languages: Sequence[Language]) -> str:
     f' lengths. LR: of {_listed(languages, beyond)}. SA and LA: pairs of a'
     ' string in the language and one outside it at edit distance 1, of these'
     f' lengths. The learning rate is the one of {_rates(languages)} that is'
-    ' best on SR, the mean over its seeds; seeds:'
+    ' best on SR, the mean over its seeds, or all that are equal; seeds:'
     f' {_listed(languages, _seeds)}. Runs at any rate that are right on all'
     f' strings of LR and LA: {_perfect(languages)}. Chance is'
     f' {_listed(languages, lambda r: f"{100 * r.chance:.0f}")}.'
@@ -231,7 +229,7 @@ def _rates(languages: Sequence[Language]) -> str:
     for language in languages
     for rate in numbers.learning_rates(language.result)
   }
-  return ', '.join(f'{rate:g}' for rate in sorted(rates))
+  return numbers.spelled(sorted(rates))
 
 
 def sections(measured: Sequence[results.Result]) -> list[tables.Section]:
@@ -251,7 +249,7 @@ def sections(measured: Sequence[results.Result]) -> list[tables.Section]:
 
 def comma_separated(measured: Sequence[results.Result]) -> str:
   """Returns every number as CSV, a line each language and model."""
-  header = ['language', 'class', 'model', 'learning_rate', 'states', 'symbols']
+  header = ['language', 'class', 'model', 'learning_rates', 'states', 'symbols']
   header += [f'{kind}_percent' for kind in _KINDS]
   header += ['training_steps', 'training_s', 'date', 'device', 'git_commit']
   rows = []
@@ -263,7 +261,7 @@ def comma_separated(measured: Sequence[results.Result]) -> str:
         result.task,
         _class_of(result.task),
         result.model,
-        language.learning_rate,
+        numbers.spelled(language.learning_rates),
         automaton['states'],
         automaton['symbols'],
         *(round(value, 4) for value in language.percent.values()),

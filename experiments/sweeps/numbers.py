@@ -20,15 +20,15 @@ class Numbers:
 
   Attributes:
     max: The best run's; None where the paper does not say.
-    avg: The mean over seeds at the chosen learning rate.
+    avg: The mean over the runs of the chosen learning rates.
     mean: The mean over all runs; None for the paper.
-    learning_rate: The chosen one; None for the paper.
+    learning_rates: The chosen ones; none for the paper.
   """
 
   max: float | None
   avg: float
   mean: float | None = None
-  learning_rate: float | None = None
+  learning_rates: Sequence[float] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,15 +165,16 @@ def measure(result: results.Result, test: str, setting: str) -> Numbers:
   A run's score is its mean accuracy on lengths training_length + 1 .. longest,
   both included, or its accuracy at training_length (captions of tables 1, 2).
   Max is over all runs, Avg over the seeds of the chosen learning rate (section
-  5.1). Diverged runs count, with the parameters they were frozen with.
+  5.1), of all where several are equally good. Diverged runs count, with the
+  parameters they were frozen with.
   """
   scores = scores_of_runs(result, test, setting)
-  rate = chosen_learning_rate(result, test, setting)
+  rates = chosen_learning_rates(result, test, setting)
   return Numbers(
     max=float(scores.max()),
-    avg=float(scores[runs_at(result, rate)].mean()),
+    avg=float(scores[runs_at(result, rates)].mean()),
     mean=float(scores.mean()),
-    learning_rate=rate,
+    learning_rates=rates,
   )
 
 
@@ -193,22 +194,25 @@ def scores_of_runs(
   return 100 * np.array(scores, float)
 
 
-def chosen_learning_rate(
+def chosen_learning_rates(
   result: results.Result, test: str = '', setting: str = paper.EXTRAPOLATION
-) -> float:
-  """Returns that of the highest mean over its seeds; the lowest of equals.
+) -> list[float]:
+  """Returns those of the highest mean over their seeds, ascending.
 
-  The mean is of accuracy on training lengths, if these are tested; in the
-  paper's tables of what is shown. Equal is what differs by rounding alone.
+  The mean is of accuracy on training lengths; in the paper's tables of what is
+  shown. It is often the same at several rates, between which nothing that may
+  be seen chooses. Equal is what differs by rounding alone.
   """
   if is_chosen_on_test(result.preset):
     score_R = scores_of_runs(result, test, setting)
   else:
-    score_R = np.nan_to_num(on_training_lengths(result))
-  return max(
-    learning_rates(result),
-    key=lambda rate: round(score_R[runs_at(result, rate)].mean(), 9),
-  )
+    score_R = on_training_lengths(result)
+  score_R = np.nan_to_num(score_R)
+  means = {
+    rate: round(score_R[runs_at(result, [rate])].mean(), 9)
+    for rate in learning_rates(result)
+  }
+  return [rate for rate in means if means[rate] == max(means.values())]
 
 
 def is_chosen_on_test(preset: str) -> bool:
@@ -252,13 +256,16 @@ def learning_rates(result: results.Result) -> list[float]:
   return sorted({run['learning_rate'] for run in result.runs})
 
 
-def runs_at(result: results.Result, learning_rate: float) -> list[int]:
-  """Returns which runs have a learning rate."""
+def runs_at(result: results.Result, rates: Iterable[float]) -> list[int]:
+  """Returns which runs have one of some learning rates."""
   return [
-    i
-    for i, run in enumerate(result.runs)
-    if run['learning_rate'] == learning_rate
+    i for i, run in enumerate(result.runs) if run['learning_rate'] in rates
   ]
+
+
+def spelled(rates: Iterable[float]) -> str:
+  """Returns learning rates as a report has them."""
+  return ', '.join(f'{rate:g}' for rate in rates)
 
 
 def is_perfect(accuracy_RxT: np.ndarray, training_length: int) -> np.ndarray:
@@ -331,6 +338,6 @@ def _spelled(runs: Sequence[tuple[float, int]]) -> str:
   rates, seeds = (sorted(set(values)) for values in zip(*runs, strict=True))
   return (
     f'{len(runs)} run{"s" * (len(runs) > 1)} of learning'
-    f' rate{"s" * (len(rates) > 1)} {", ".join(f"{r:g}" for r in rates)}'
+    f' rate{"s" * (len(rates) > 1)} {spelled(rates)}'
     f' and seed{"s" * (len(seeds) > 1)} {", ".join(map(str, seeds))}'
   )

@@ -63,11 +63,11 @@ def accuracy(
   are_known = all(result.model in STYLES for result in cells.values())
   lines = []
   for i, (model, result) in enumerate(cells.items()):
-    rate = numbers.chosen_learning_rate(result, test)
-    runs = numbers.runs_at(result, rate)
+    rates = numbers.chosen_learning_rates(result, test)
+    runs = numbers.runs_at(result, rates)
     lines.append(
       accuracy_curves.Line(
-        f'{model}, learning rate {rate:g}, {_seeds(len(runs))}',
+        f'{model}, learning rate {numbers.spelled(rates)}, {_runs(len(runs))}',
         results.accuracies(result, test)[runs],
         STYLES[result.model] if are_known else pictures.style(i),
       )
@@ -80,8 +80,8 @@ def accuracy(
   )
 
 
-def _seeds(number: int) -> str:
-  return f'{number} seed{"s" if number > 1 else ""}'
+def _runs(number: int) -> str:
+  return f'{number} run{"s" if number > 1 else ""}'
 
 
 def training(title: str, cells: Mapping[str, results.Result]) -> bytes:

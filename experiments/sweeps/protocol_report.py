@@ -6,6 +6,8 @@ The choice never sees what is scored: see `protocols`.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from experiments.engine import tables as tables_lib
 from experiments.sweeps import (
   grid,
@@ -21,16 +23,16 @@ class Score(NamedTuple):
   """What a cell comes to, in percent; NaN for what is not tested.
 
   Attributes:
-    learning_rate: The chosen one.
-    trained: Accuracy on fresh strings of training lengths, by which it was
-      chosen; the mean over its seeds.
-    mean: Score, the mean over its seeds.
-    best: Of these seeds.
+    learning_rates: The chosen ones.
+    trained: Accuracy on fresh strings of training lengths, by which they were
+      chosen; the mean over their runs.
+    mean: Score, the mean over these runs.
+    best: Of them.
     perfect: How many of them are right on every string that is scored.
-    runs: How many seeds there are.
+    runs: How many there are.
   """
 
-  learning_rate: float
+  learning_rates: Sequence[float]
   trained: float
   mean: float
   best: float
@@ -42,14 +44,14 @@ def measure(result: results.Result) -> Score:
   """Returns the numbers of a cell."""
   protocol = protocols.PROTOCOLS[result.preset]
   last = numbers.longest_unscored(result)
-  rate = numbers.chosen_learning_rate(result)
-  runs = numbers.runs_at(result, rate)
+  rates = numbers.chosen_learning_rates(result)
+  runs = numbers.runs_at(result, rates)
   accuracy_RxT = results.accuracies(result, '')[runs]
   score_R = numbers.means(accuracy_RxT[:, last:])
   if protocol.is_scaled:
     score_R = (score_R - result.chance) / (1 - result.chance)
   return Score(
-    rate,
+    rates,
     float(numbers.on_training_lengths(result)[runs].mean()),
     *(float(100 * x) for x in (score_R.mean(), score_R.max())),
     perfect=int(numbers.is_perfect(accuracy_RxT, last).sum()),
@@ -78,7 +80,7 @@ def table(preset: str, measured: Sequence[results.Result]) -> tables.Text:
         tables_lib.percent(score.best),
         f'{score.perfect} of {score.runs}',
         tables_lib.percent(score.trained),
-        f'{score.learning_rate:g}',
+        numbers.spelled(score.learning_rates),
         '; '.join(
           f'{number.percent:.1f} ({number.source})'
           for number in published.get((result.task, result.model), ())
@@ -87,7 +89,7 @@ def table(preset: str, measured: Sequence[results.Result]) -> tables.Text:
     )
   header = [
     *('task', 'model', 'mean', 'best', 'perfect runs', 'training lengths'),
-    *('learning rate', 'published'),
+    *('learning rates', 'published'),
   ]
   return header, rows
 
@@ -104,7 +106,7 @@ def overview(preset: str, measured: Sequence[results.Result]) -> tables.Text:
     if (task, model) not in by_cell:
       return ''
     score = measure(by_cell[task, model])
-    perfect = f', {score.perfect}' if score.perfect else ''
+    perfect = f', {score.perfect} of {score.runs}' if score.perfect else ''
     trained = f'{score.trained:.0f}'
     if trained == '100' and score.trained < 100:
       trained = '>99'
@@ -121,17 +123,26 @@ def overview(preset: str, measured: Sequence[results.Result]) -> tables.Text:
 def legend(preset: str, measured: Sequence[results.Result]) -> str:
   """Says what the numbers are, and how cells were run otherwise."""
   chances = {r.task: f'{100 * r.chance:.1f} ({r.task})' for r in measured}
+  floors = ''
+  if presets.PRESETS[preset].base.get('answers') == 'prefixes':
+    found = {r.task: f'{floor(r):.1f} ({r.task})' for r in measured}
+    floors = (
+      ' Prefixes of trained lengths count too: what is right on these, and'
+      f' guesses beyond, gets {", ".join(found.values())}.'
+    )
+  cells = {cell.name: cell for cell in grid.cells(presets.PRESETS[preset])}
   num_strings = {
     str(results.experiment_of(result).range_test_batch_size)
     for result in measured
   }
   text = (
-    f'{presets.PRESETS[preset].about} In percent: mean, best and perfect runs'
-    ' (right on every string that is scored, of each length'
-    f' {" or ".join(sorted(num_strings))}) are of the seeds of the chosen'
-    ' rate; training lengths is the accuracy that it was chosen by. Published'
-    ' numbers are of other models, recipes and choices, as each says.'
-    f' Chance is {", ".join(chances.values())}.'
+    f'{presets.PRESETS[preset].about}'
+    f'{tables.remarks([(r, cells[r.name]) for r in measured])}'
+    ' In percent: mean, best and perfect runs (right on every string that is'
+    f' scored, of each length {" or ".join(sorted(num_strings))}) are of the'
+    ' seeds of the chosen rates; training lengths is the accuracy that these'
+    ' were chosen by. Published numbers are of other models, recipes and'
+    f' choices, as each says. Chance is {", ".join(chances.values())}.{floors}'
     f' {tables.conditions(measured)}'
   )
   usual = presets.PRESETS[preset].base['sequence_length']
@@ -141,8 +152,18 @@ def legend(preset: str, measured: Sequence[results.Result]) -> str:
         f' {result.name}: trained to {result.training_length}, scored from'
         f' {numbers.longest_unscored(result) + 1}.'
       )
-  cells = {cell.name: cell for cell in grid.cells(presets.PRESETS[preset])}
-  return text + tables.remarks([(r, cells[r.name]) for r in measured])
+  return text
+
+
+def floor(result: results.Result) -> float:
+  """Returns what prefixes of trained lengths alone get, in percent.
+
+  It is the mean over the lengths that are scored, if a model is right on each
+  such prefix, and at chance on longer ones.
+  """
+  first, longest = numbers.longest_unscored(result), len(result.accuracy[''][0])
+  trained_T = result.training_length / np.arange(first + 1, longest + 1)
+  return float(100 * np.mean(trained_T + (1 - trained_T) * result.chance))
 
 
 def of(found: Sequence[results.Result]) -> list[results.Result]:
@@ -201,10 +222,9 @@ def comma_separated(measured: Sequence[results.Result]) -> str:
   rows = []
   for result in measured:
     experiment = results.experiment_of(result)
-    score = (
-      float(f'{value:.8g}') if isinstance(value, float) else value
-      for value in measure(result)
-    )
+    score = measure(result)
+    score = score._replace(learning_rates=numbers.spelled(score.learning_rates))
+    score = (float(f'{x:.8g}') if isinstance(x, float) else x for x in score)
     rows.append(
       [
         *(result.preset, result.task, result.model, *score),

@@ -40,7 +40,7 @@ def _line(entry: numbers.Entry) -> dict[str, object]:
       getattr(ours, name, None), getattr(theirs, name, None)
     )
   line |= {
-    'best_learning_rate': '' if ours is None else ours.learning_rate,
+    'best_learning_rates': numbers.spelled(ours.learning_rates if ours else ()),
     'score_percent_by_learning_rate': of_result(lambda r: tables.scores(entry)),
     'runs': of_result(lambda r: len(r.runs)),
     'perfect_runs': of_result(lambda r: numbers.num_perfect(r, entry.test)),

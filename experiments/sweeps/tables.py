@@ -68,8 +68,8 @@ def legend(entries: Sequence[numbers.Entry]) -> str:
     '. Measured: Max / Avg / mean: the best of all runs, which sees the test /'
     ' the mean over the seeds at one learning rate / the mean over all runs.'
     ' That rate is the one of the highest mean over its seeds of'
-    f' {choice(entry.preset for entry in entries)}; the lowest of equals; where'
-    ' there is one rate alone, nothing was chosen. Perfect runs are'
+    f' {choice(entry.preset for entry in entries)}, or all that are equal;'
+    ' where there is one rate alone, nothing was chosen. Perfect runs are'
     ' right on every string beyond training (of many runs, with the interval of'
     ' Wilson, 1927, for their share). Chance is that of a uniform guess.'
   )
@@ -96,8 +96,8 @@ def choice(names: Iterable[str]) -> str:
   texts = {
     True: 'the scores that are shown, as in the paper (a choice that sees the'
     ' test)',
-    False: 'the accuracies on strings of training lengths (the lowest rate,'
-    ' where none is tested)',
+    False: 'the accuracies on strings of training lengths (all rates, where'
+    ' none is tested)',
   }
   return " or, of ours and where there is no table of the paper's, ".join(
     texts[kind] for kind in sorted(kinds, reverse=True)
@@ -288,7 +288,7 @@ def scores(entry: numbers.Entry) -> str:
   return ', '.join(
     f'{rate:g}: '
     + ' '.join(
-      tables_lib.percent(scores[i]) for i in numbers.runs_at(result, rate)
+      tables_lib.percent(scores[i]) for i in numbers.runs_at(result, [rate])
     )
     for rate in numbers.learning_rates(result)
   )
@@ -311,13 +311,13 @@ def _rate(entries: Sequence[numbers.Entry]) -> str:
   """Returns the learning rate, and what of the others was seen."""
   result = entries[0].result
   text = ', '.join(
-    dict.fromkeys(f'{entry.ours.learning_rate:g}' for entry in entries)
+    dict.fromkeys(numbers.spelled(e.ours.learning_rates) for e in entries)
   )
   rates = numbers.learning_rates(result)
   if numbers.is_chosen_on_test(result.preset) or len(rates) == 1:
     return text
   percent_R = numbers.on_training_lengths(result)
-  means = {r: percent_R[numbers.runs_at(result, r)].mean() for r in rates}
+  means = {r: percent_R[numbers.runs_at(result, [r])].mean() for r in rates}
   said = (f'{rate:g} {tables_lib.percent(x)}' for rate, x in means.items())
   return f'{text} (accuracy on training lengths: {", ".join(said)})'
 

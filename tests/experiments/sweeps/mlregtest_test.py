@@ -156,30 +156,31 @@ _MEASURED = [
 
 def test_tables_by_class_and_by_language():
   languages = [mlregtest.measure(result) for result in _MEASURED]
-  rates = [1e-3, 3e-3, 1e-3, 3e-3, 1e-3, 1e-3]
-  assert [x.learning_rate for x in languages] == rates
+  both = [1e-3, 3e-3]
+  rates = [[1e-3], [3e-3], both, [3e-3], both, both]
+  assert [x.learning_rates for x in languages] == rates
   header, rows = mlregtest.by_class(languages)
   assert header == ['class', 'languages', 'model', 'SR', 'SA', 'LR', 'LA']
   # Of TSL rnn has no language: it is in no mean, of any model.
   assert rows == [
-    ['SL', '1', _C2, '100.0', '-', '90.0', '-'],
+    ['SL', '1', _C2, '100.0', '-', '85.0', '-'],
     ['', '', 'rnn', '80.0', '50.0', '25.0', '50.0'],
     ['other', '1', _C2, '50.0', '50.0', '50.0', '50.0'],
-    ['', '', 'rnn', '50.0', '50.0', '100.0', '50.0'],
-    ['all', '2', _C2, '75.0', '50.0', '70.0', '50.0'],
-    ['', '', 'rnn', '65.0', '50.0', '62.5', '50.0'],
+    ['', '', 'rnn', '50.0', '50.0', '75.0', '50.0'],
+    ['all', '2', _C2, '75.0', '50.0', '67.5', '50.0'],
+    ['', '', 'rnn', '65.0', '50.0', '50.0', '50.0'],
   ]
   of_one_model = [x for x in languages if x.result.model == _C2]
   assert mlregtest.by_class(of_one_model)[1][1:] == [
     ['TSL', '2', _C2, '80.0', '77.5', '60.0', '77.5'],
     ['other', '1', _C2, '50.0', '50.0', '50.0', '50.0'],
-    ['all', '4', _C2, '77.5', '68.3', '65.0', '68.3'],
+    ['all', '4', _C2, '77.5', '68.3', '63.8', '68.3'],
   ]
   header, rows = mlregtest.by_language(languages)
   assert [row[0] for row in rows if row[0]] == sorted(
     {r.task for r in _MEASURED}
   )
-  assert rows[0][1:] == ['3', '4', _C2, '100.0', '-', '90.0', '-']
+  assert rows[0][1:] == ['3', '4', _C2, '100.0', '-', '85.0', '-']
   assert rows[1][:4] == ['', '', '', 'rnn']
 
 

@@ -128,10 +128,21 @@ _CELL = 'parity_check/gated_delta_net_-1_1'
 def test_scores_and_the_choice_that_does_not_see_them(preset, mean, best):
   result = _result(preset, _CELL, [1.0, 0.9, 0.8, 0.9], [0.6, 1.0, 1.0, 1.0])
   score = protocol_report.measure(result)
-  assert score.learning_rate == 1e-3
+  assert score.learning_rates == [1e-3]
   assert score.trained == pytest.approx(95)
   assert (score.mean, score.best) == (pytest.approx(mean), best)
   assert (score.perfect, score.runs) == (1, 2)
+
+
+def test_rates_between_which_nothing_chooses_are_all_shown():
+  result = _result('chomsky', _CELL, [1.0, 0.9, 0.9, 1.0], [0.6, 0.8, 1.0, 1.0])
+  score = protocol_report.measure(result)
+  assert score.learning_rates == [1e-3, 3e-3]
+  assert score.trained == pytest.approx(95)
+  assert (score.mean, score.best) == (pytest.approx(85), 100)
+  assert (score.perfect, score.runs) == (2, 4)
+  _, rows = protocol_report.overview('chomsky', [result])
+  assert rows == [[result.model, '85.0, 2 of 4 (95)']]
 
 
 def test_one_wrong_string_is_not_perfect_and_ends_are_scored():
@@ -142,9 +153,9 @@ def test_one_wrong_string_is_not_perfect_and_ends_are_scored():
     score = protocol_report.measure(
       dataclasses.replace(result, accuracy={'': accuracy.tolist()})
     )
-    assert score.perfect == 1
-    # Scaled, the mean over 217 lengths and two seeds.
-    assert score.mean == pytest.approx(100 - 100 / 217 / 2)
+    assert score.perfect == 3
+    # Scaled, the mean over 217 lengths and four runs.
+    assert score.mean == pytest.approx(100 - 100 / 217 / 4)
 
 
 @pytest.mark.parametrize(
@@ -212,6 +223,22 @@ def test_curricula_follow_what_is_asked_for(fields, expected):
   assert longest == fields.get('sequence_length', 40)
 
 
+@pytest.mark.parametrize('trained', [32, 48])
+def test_what_trained_prefixes_get_is_said(trained):
+  result = _result('word_problems', 'S3/rnn', [1.0] * 4, [0.5] * 4)
+  result = dataclasses.replace(result, training_length=trained)
+  scores = []
+  for length in range(trained + 1, 513):
+    right = [1] * trained + [result.chance] * (length - trained)
+    scores.append(sum(right) / length)
+  expected = 100 * sum(scores) / len(scores)
+  assert protocol_report.floor(result) == pytest.approx(expected)
+  said = f'guesses beyond, gets {expected:.1f} (S3).'
+  assert said in protocol_report.legend('word_problems', [result])
+  other = _result('chomsky', _CELL, [1.0] * 4, [0.5] * 4)
+  assert 'guesses beyond' not in protocol_report.legend('chomsky', [other])
+
+
 def test_further_tests_are_refused(tmp_path):
   preset = sweep.narrowed(
     presets.PRESETS['chomsky'], ['parity_check'], ['rnn'], adversarial=True
@@ -227,15 +254,15 @@ def test_lengths_that_are_not_tested_do_not_count():
   accuracy[:, :99] = None
   result = dataclasses.replace(result, accuracy={'': accuracy.tolist()})
   score = protocol_report.measure(result)
-  assert (score.mean, score.best) == (50.0, 75.0)
+  assert (score.mean, score.best) == (25.0, 75.0)
   _, ((*_, mean, best, _, trained, _, _),) = protocol_report.table(
     'chomsky', [result]
   )
-  assert (mean, best, trained) == ('50.0', '75.0', '-')
+  assert (mean, best, trained) == ('25.0', '75.0', '-')
   (line,) = csv.DictReader(
     protocol_report.comma_separated([result]).splitlines()
   )
-  assert (line['mean'], line['trained']) == ('50.0', '')
+  assert (line['mean'], line['trained']) == ('25.0', '')
 
 
 def test_reports_show_scores_beside_published_ones(tmp_path):
@@ -265,7 +292,8 @@ def test_reports_show_scores_beside_published_ones(tmp_path):
   of_xlstm = [row for row in rows if row[1] in ('slstm', _CELL.split('/')[1])]
   assert [row[0] for row in of_xlstm] == ['parity_check', '']
   assert of_xlstm[1][1:7] == [
-    *(_CELL.split('/')[1], '50.0', '50.0', '0 of 2', '100.0', '0.001')
+    *(_CELL.split('/')[1], '50.0', '50.0', '0 of 4', '100.0'),
+    '0.001, 0.003',
   ]
   assert of_xlstm[1][7].startswith('100.0 (Mamba-3, 2026, scaled')
   total = len(grid.cells(presets.PRESETS['xlstm']))
@@ -278,7 +306,7 @@ def test_reports_show_scores_beside_published_ones(tmp_path):
   assert 'xlstm' in (tmp_path / 'out' / 'report.html').read_text()
   lines = list(csv.DictReader((tmp_path / 'out' / 'protocols.csv').open()))
   assert [line['mean'] for line in lines][-1] == '0.0'
-  assert {line['runs'] for line in lines} == {'2'}
+  assert {line['runs'] for line in lines} == {'4'}
   assert {line['commit'] for line in lines} == {'0123456789abcdef'}
   assert {line['strings_of_each_length'] for line in lines} == {'16'}
   assert len(lines) == 4
@@ -305,4 +333,4 @@ def test_a_protocol_is_measured_and_reported(tmp_path, capsys):
   sweep_report.report(str(tmp_path), None, None, None)
   printed = ' '.join(capsys.readouterr().out.split())
   assert '| parity_check | rnn |' in printed
-  assert 'the model is that of the last step' in printed
+  assert 'The model is that of the last step' in printed

@@ -82,7 +82,7 @@ def test_numbers_by_hand(written):
     'paper_avg_percent': 100,
     'difference_max': -15,
     'difference_avg': -30,
-    'best_learning_rate': 3e-4,
+    'best_learning_rates': 3e-4,
     'runs': 9,
     'training_steps': 100_000,
     'longest_length': 500,
@@ -200,7 +200,9 @@ def test_each_cell_says_how_it_was_measured_what_is_usual_once(written):
     ' 1:02:03 + 0:01:01 - ' in joined
   )
   # One cell alone says all of itself.
-  alone = '- parity_check, transformer: chance: 50.0; learning rate: 0.0001;'
+  alone = (
+    '- parity_check, transformer: chance: 50.0; learning rate: 0.0001, 0.0003,'
+  )
   assert alone in joined
   for line in text.splitlines():
     assert len(line) <= 80 or line.startswith('|')
