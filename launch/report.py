@@ -12,8 +12,9 @@ from launch import flag_lib
 _WORKDIR = flags.DEFINE_string(
   'workdir',
   None,
-  'Folder of a sweep; report.md, report.csv and report.html are written into'
-  ' it.',
+  'Folder of a sweep; report.md, report.html and tables of numbers as CSV'
+  ' (report.csv, protocols.csv, mlregtest.csv, of what is measured) are written'
+  ' into it.',
 )
 _RESULTS = flags.DEFINE_string(
   'results', None, 'Folder of results, in place of --workdir.'

@@ -30,7 +30,9 @@ class Experiment(experiment_lib.BaseExperiment):
     'parity_check', 'Language, where nothing else brings one.'
   )
   task_params: dict = options.option(
-    {}, 'JSON: arguments of the task, as {"probability": 0.3}.'
+    {},
+    'JSON: arguments of the task, as {"probability": 0.3}; launch.describe'
+    ' shows those of a --task.',
   )
   task_module: str = options.option(
     '',
@@ -82,7 +84,9 @@ class Experiment(experiment_lib.BaseExperiment):
     ' names it there, and may be left out where there is only one.',
   )
   architecture_params: dict = options.option(
-    {}, 'JSON: further arguments of the model, as {"hidden_size": 64}.'
+    {},
+    'JSON: further arguments of the model, as {"hidden_size": 64}; a wrong name'
+    ' lists them.',
   )
   is_autoregressive: bool = options.option(
     False, 'Whether the model reads its outputs, one by one.'

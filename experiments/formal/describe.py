@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 import inspect
+import json
 from typing import Any
 
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ from experiments.formal import blame, builders, data, registries, strings
 from experiments.formal import config as config_lib
 from tasks import task as task_lib
 from tasks.automata import description
-from tasks.regular import automaton_task, prefixes
+from tasks.regular import automaton_task, prefixes, word_problem
 from tasks.strings import strings_task
 
 _NUM_EXAMPLES = 5
@@ -93,6 +94,9 @@ def describe(experiment: config_lib.Experiment) -> str:
     page = [f'{config_lib.task_title(experiment)}:', *page]
   if isinstance(whole, automaton_task.AutomatonTask):
     page += _about_automaton(experiment, whole)
+  if isinstance(whole, word_problem.WordProblem):
+    page += _about_group(whole)
+  page += _about_arguments(experiment)
   if isinstance(task, strings_task.StringsTask):
     return '\n'.join([*page, *_about_strings(task)])
   shortest = experiment.min_range_test_length
@@ -129,6 +133,34 @@ def describe(experiment: config_lib.Experiment) -> str:
     lines += ['', f'Trained on {experiment.strings["file"]}:']
     lines += _about_strings(held)
   return '\n'.join(lines)
+
+
+def _about_arguments(experiment: config_lib.Experiment) -> list[str]:
+  """Returns lines about the arguments of one of our tasks, if it has any."""
+  if any(getattr(experiment, x) for x in ('task_module', *config_lib.SOURCES)):
+    return []
+  builder = registries.TASK_BUILDERS[experiment.task]
+  fixed = getattr(builder, 'keywords', {})  # The n of D_n.
+  defaults = {
+    name: parameter.default
+    for name, parameter in inspect.signature(builder).parameters.items()
+    if name not in fixed
+  }
+  if not defaults:
+    return []
+  return ['', f'--task_params, by default: {json.dumps(defaults)}']
+
+
+def _about_group(task: word_problem.WordProblem) -> list[str]:
+  """Returns lines about a group: which element each answer is."""
+  names = task.input_symbols
+  numbered = [f'{i}: {x}' for i, x in enumerate(names[:_MAX_LISTED])]
+  return [
+    '',
+    f'{len(names)} elements, by number: {", ".join(numbered)}'
+    + ', ...' * (len(names) > _MAX_LISTED),
+    f'The identity: {names[task.machine.start]}',
+  ]
 
 
 def _about_automaton(

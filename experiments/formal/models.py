@@ -284,7 +284,10 @@ def unread_sizes(experiment: config_lib.Experiment) -> dict[str, str]:
 
 def why_not_for(name: str) -> str:
   """Returns what follows an option that a model of tokens does not read."""
-  return f'is not for {name}; its arguments are architecture_params.'
+  return (
+    f'is not for {name}, whose sizes are --architecture_params (a wrong name'
+    ' there lists them).'
+  )
 
 
 def check_sizes(experiment: config_lib.Experiment) -> None:

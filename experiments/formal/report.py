@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 import os
+import textwrap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from experiments.formal import (
 from experiments.formal import config as config_lib
 
 NAME = 'range_evaluation'
+_MAX_VALUE = 40  # Of an argument of a task in a title, in characters.
 
 
 def summarize(accuracies: np.ndarray, training_length: int) -> dict[str, Any]:
@@ -232,7 +234,10 @@ def load(folder: str) -> Evaluation:
 def _title(experiment: config_lib.Experiment) -> str:
   """Returns what was trained on what."""
   task = config_lib.task_title(experiment)
-  params = ', '.join(f'{k} = {v}' for k, v in experiment.task_params.items())
+  params = ', '.join(
+    f'{k} = {textwrap.shorten(str(v), _MAX_VALUE, placeholder=" ...")}'
+    for k, v in experiment.task_params.items()
+  )
   made = '' if experiment.training_steps else 'compiled '
   return f'{made}{config_lib.model_title(experiment)} on {task}' + (
     params and f' ({params})'

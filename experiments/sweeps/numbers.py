@@ -7,7 +7,7 @@ import numpy as np
 
 from experiments.engine import experiment as experiment_lib
 from experiments.formal import config as config_lib
-from experiments.formal import evaluation, range_evaluation
+from experiments.formal import evaluation, models, range_evaluation
 from experiments.sweeps import grid, paper, presets, protocols, results
 
 # Fields that runs of one cell differ in, or on which no result depends.
@@ -327,7 +327,8 @@ def differences(
     config_lib.Experiment(**wanted),
     where,
   )
-  texts = [text for k, text in differing.items() if k not in _FREE_FIELDS]
+  free = {*_FREE_FIELDS, *models.unread_sizes(cell.experiment)}
+  texts = [text for k, text in differing.items() if k not in free]
   runs = [(run['learning_rate'], run['seed']) for run in result.runs]
   if sorted(runs) != sorted(cell.runs):
     texts.append(f'{_spelled(runs)} ({where}: {_spelled(cell.runs)})')

@@ -92,13 +92,13 @@ def report(
     files.make_folder(output_dir)
     contents = {
       'md': f'# Report\n\n{text}',
-      'csv': spreadsheet.comma_separated(found),
       'html': page_lib.page(found, rest),
     }
     for extension, content in contents.items():
       path = os.path.join(output_dir, f'{NAME}.{extension}')
       files.write_atomically(path, content)
     for name, write, of_kind in (
+      (NAME, spreadsheet.comma_separated, found),
       (mlregtest.PRESET, mlregtest.comma_separated, mlregtest.of(others)),
       (
         'protocols',

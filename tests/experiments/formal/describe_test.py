@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from experiments.formal import config, describe, strings
 
 
@@ -57,3 +59,39 @@ def test_a_task_without_short_strings_is_described():
     min_range_test_length=50,
   )
   assert re.search('^ +50 ', page, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+  ('params', 'elements', 'identity'),
+  [
+    ({}, '0: 123, 1: 132, 2: 213, 3: 231, 4: 312, 5: 321', '123'),
+    ({'table': [[1, 0], [0, 1]]}, '0: 0, 1: 1', '1'),
+    (
+      {'group': 'Z21'},
+      ', '.join(f'{i}: {i}' for i in range(20)) + ', ...',
+      '0',
+    ),
+  ],
+)
+def test_a_group_is_described(params, elements, identity):
+  experiment = config.Experiment(task='word_problem', task_params=params)
+  lines = describe.describe(experiment).splitlines()
+  assert any(
+    line.endswith(f' elements, by number: {elements}') for line in lines
+  )
+  assert f'The identity: {identity}' in lines
+
+
+@pytest.mark.parametrize(
+  ('fields', 'shown'),
+  [
+    ({}, '{"probability": 0.5}'),
+    ({'task': 'd_12'}, '{"sampler": "paper"}'),
+    ({'task': 'even_pairs'}, None),
+    ({'regex': '(01)*'}, None),
+  ],
+)
+def test_arguments_are_shown(fields, shown):
+  page = describe.describe(config.Experiment(**fields))
+  found = re.findall('^--task_params, by default: (.*)$', page, re.MULTILINE)
+  assert found == ([] if shown is None else [shown])

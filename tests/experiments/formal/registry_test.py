@@ -275,7 +275,7 @@ def test_impossible_models_are_refused_at_once(architecture, fields, message):
 @pytest.mark.parametrize(
   ('fields', 'message'),
   [
-    ({'dropout_rate': 0.5}, 'its arguments are architecture_params'),
+    ({'dropout_rate': 0.5}, 'whose sizes are --architecture_params'),
     ({'architecture_params': {'widht': 8}}, 'eigenvalues, num_heads'),
     ({'architecture_params': {'width': 8.5}}, 'a whole number, got 8.5'),
     ({'architecture_params': {'last_only': True}}, 'last_only follows from'),

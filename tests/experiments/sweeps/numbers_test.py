@@ -116,6 +116,9 @@ def test_a_field_newer_than_a_result_is_no_difference():
   assert numbers.differences(older, cell) == []
   experiment['embedding_dim'] = 64
   assert numbers.differences(older, cell) == ['embedding_dim 64 (preset: 256)']
+  # An RNN does not read it.
+  cell = made.cell('table1', 'parity_check/rnn')
+  assert not any('embedding' in x for x in numbers.differences(older, cell))
 
 
 @pytest.mark.parametrize(

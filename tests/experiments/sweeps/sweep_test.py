@@ -172,7 +172,7 @@ def test_sizes_that_no_model_reads_are_refused():
 def test_models_may_share_a_size_that_some_do_not_read():
   chosen = {'tasks': ['even_pairs'], 'embedding_dim': 16}
   xlstm = presets.PRESETS['xlstm']
-  with refusals.one_line('--embedding_dim is not for mamba_2; its arguments'):
+  with refusals.one_line('--embedding_dim is not for mamba_2, whose sizes'):
     sweep.narrowed(xlstm, models=['mamba_2_0_1'], **chosen)
   models = ['mamba_2_0_1', 'transformer', 'rnn']
   widths = [
