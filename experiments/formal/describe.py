@@ -141,24 +141,22 @@ def _about_arguments(experiment: config_lib.Experiment) -> list[str]:
     return []
   builder = registries.TASK_BUILDERS[experiment.task]
   fixed = getattr(builder, 'keywords', {})  # The n of D_n.
-  defaults = {
-    name: parameter.default
-    for name, parameter in inspect.signature(builder).parameters.items()
+  known = inspect.signature(builder).parameters
+  arguments = [
+    name + f' (by default {json.dumps(x.default)})' * (x.default is not None)
+    for name, x in known.items()
     if name not in fixed
-  }
-  if not defaults:
-    return []
-  return ['', f'--task_params, by default: {json.dumps(defaults)}']
+  ]
+  return ['', f'--task_params: {", ".join(arguments)}'] if arguments else []
 
 
 def _about_group(task: word_problem.WordProblem) -> list[str]:
   """Returns lines about a group: which element each answer is."""
   names = task.input_symbols
-  numbered = [f'{i}: {x}' for i, x in enumerate(names[:_MAX_LISTED])]
+  numbered = [f'{i}:{name}' for i, name in enumerate(names)]
   return [
     '',
-    f'{len(names)} elements, by number: {", ".join(numbered)}'
-    + ', ...' * (len(names) > _MAX_LISTED),
+    f'{len(names)} elements, by number: {_listed(numbered)}',
     f'The identity: {names[task.machine.start]}',
   ]
 

@@ -47,8 +47,8 @@ class Curve:
 
   Attributes:
     name: Of the folder, and of the cell in it.
-    fields: Of the experiment; a cell's learning rate is its best, its seeds a
-      list.
+    fields: Of the experiment; a cell's learning rates, the chosen ones, are a
+      list, as its seeds.
     accuracy: Of each run, at lengths 1, 2, ..., [S, lengths]; NaN where it is
       not tested.
     training_length: The longest training string; 0 if nothing was trained.

@@ -1,6 +1,6 @@
 """What measured cells come to: the paper's Max and Avg, beside the paper's."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 import dataclasses
 
 import numpy as np
@@ -195,7 +195,7 @@ def scores_of_runs(
 
 
 def chosen_learning_rates(
-  result: results.Result, test: str = '', setting: str = paper.EXTRAPOLATION
+  result: results.Result, test: str, setting: str = paper.EXTRAPOLATION
 ) -> list[float]:
   """Returns those of the highest mean over their seeds, ascending.
 
@@ -256,7 +256,7 @@ def learning_rates(result: results.Result) -> list[float]:
   return sorted({run['learning_rate'] for run in result.runs})
 
 
-def runs_at(result: results.Result, rates: Iterable[float]) -> list[int]:
+def runs_at(result: results.Result, rates: Collection[float]) -> list[int]:
   """Returns which runs have one of some learning rates."""
   return [
     i for i, run in enumerate(result.runs) if run['learning_rate'] in rates

@@ -119,8 +119,8 @@ def _figures(
             f'{title}: accuracy against length', measured, test
           ),
           f'{name}, {title}: accuracy at each length. Lines: the mean over the'
-          ' seeds of the best learning rate; bands: from the worst to the best'
-          f' of these seeds.{missing and f" Missing: {missing}."}',
+          ' runs of the chosen learning rates; bands: from the worst to the'
+          f' best of these.{missing and f" Missing: {missing}."}',
         )
       )
     if trained:

@@ -67,7 +67,8 @@ def accuracy(
     runs = numbers.runs_at(result, rates)
     lines.append(
       accuracy_curves.Line(
-        f'{model}, learning rate {numbers.spelled(rates)}, {_runs(len(runs))}',
+        f'{model}, learning rate{"s" * (len(rates) > 1)}'
+        f' {numbers.spelled(rates)}, {_runs(len(runs))}',
         results.accuracies(result, test)[runs],
         STYLES[result.model] if are_known else pictures.style(i),
       )

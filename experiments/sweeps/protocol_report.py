@@ -44,7 +44,7 @@ def measure(result: results.Result) -> Score:
   """Returns the numbers of a cell."""
   protocol = protocols.PROTOCOLS[result.preset]
   last = numbers.longest_unscored(result)
-  rates = numbers.chosen_learning_rates(result)
+  rates = numbers.chosen_learning_rates(result, '')
   runs = numbers.runs_at(result, rates)
   accuracy_RxT = results.accuracies(result, '')[runs]
   score_R = numbers.means(accuracy_RxT[:, last:])
@@ -125,11 +125,12 @@ def legend(preset: str, measured: Sequence[results.Result]) -> str:
   chances = {r.task: f'{100 * r.chance:.1f} ({r.task})' for r in measured}
   floors = ''
   if presets.PRESETS[preset].base.get('answers') == 'prefixes':
-    found = {r.task: f'{floor(r):.1f} ({r.task})' for r in measured}
-    floors = (
-      ' Prefixes of trained lengths count too: what is right on these, and'
-      f' guesses beyond, gets {", ".join(found.values())}.'
-    )
+    found = [f'{x:.1f} ({r.task})' for r in measured if (x := floor(r))]
+    if found:
+      floors = (
+        ' Prefixes of trained lengths count too: what is right on these, and'
+        f' guesses beyond, gets {", ".join(dict.fromkeys(found))}.'
+      )
   cells = {cell.name: cell for cell in grid.cells(presets.PRESETS[preset])}
   num_strings = {
     str(results.experiment_of(result).range_test_batch_size)
@@ -140,7 +141,7 @@ def legend(preset: str, measured: Sequence[results.Result]) -> str:
     f'{tables.remarks([(r, cells[r.name]) for r in measured])}'
     ' In percent: mean, best and perfect runs (right on every string that is'
     f' scored, of each length {" or ".join(sorted(num_strings))}) are of the'
-    ' seeds of the chosen rates; training lengths is the accuracy that these'
+    ' runs of the chosen rates; training lengths is the accuracy that these'
     ' were chosen by. Published numbers are of other models, recipes and'
     f' choices, as each says. Chance is {", ".join(chances.values())}.{floors}'
     f' {tables.conditions(measured)}'
@@ -155,15 +156,19 @@ def legend(preset: str, measured: Sequence[results.Result]) -> str:
   return text
 
 
-def floor(result: results.Result) -> float:
+def floor(result: results.Result) -> float | None:
   """Returns what prefixes of trained lengths alone get, in percent.
 
-  It is the mean over the lengths that are scored, if a model is right on each
-  such prefix, and at chance on longer ones.
+  It is the mean over the lengths that are scored, None without any, if a model
+  is right on each such prefix, and at chance on longer ones.
   """
-  first, longest = numbers.longest_unscored(result), len(result.accuracy[''][0])
-  trained_T = result.training_length / np.arange(first + 1, longest + 1)
-  return float(100 * np.mean(trained_T + (1 - trained_T) * result.chance))
+  is_tested_T = ~np.isnan(results.accuracies(result, '')).any(axis=0)
+  lengths = np.flatnonzero(is_tested_T) + 1
+  lengths = lengths[lengths > numbers.longest_unscored(result)]
+  if not lengths.size:
+    return None
+  trained = result.training_length / lengths
+  return float(100 * np.mean(trained + (1 - trained) * result.chance))
 
 
 def of(found: Sequence[results.Result]) -> list[results.Result]:

@@ -130,8 +130,9 @@ _CHOICE = (
   'The preset has models of width 64 and 5,000 steps of 32 strings, far fewer'
   ' than in the papers. The learning rate is the one of the highest accuracy,'
   ' averaged over its seeds, on fresh strings of training lengths below those'
-  ' that are scored; where both rates have the same, numbers are of the runs of'
-  ' both. The model is that of the last step, and no other was looked at.'
+  ' that are scored; where several have the same, or none of these is tested,'
+  ' numbers are of the runs of all of them. The model is that of the last step,'
+  ' and no other was looked at.'
 )
 
 PRESETS = {

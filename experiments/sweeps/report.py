@@ -55,8 +55,9 @@ def report(
     workdir: Of a sweep; its results are in `results`, and the report is
       written into it.
     results_folder: The results themselves, in place of `workdir`.
-    output_dir: Where to write `report.md`, `.csv` and `.html`; made if it does
-      not exist. By default the workdir; without one, nowhere.
+    output_dir: Where to write `report.md`, `report.html` and a file of CSV for
+      each kind of results; made if it does not exist. By default the workdir;
+      without one, nowhere.
     page: File of Markdown in which to renew what is between two markers; see
       `renewed`.
 

@@ -66,10 +66,11 @@ def legend(entries: Sequence[numbers.Entry]) -> str:
     )
   text += (
     '. Measured: Max / Avg / mean: the best of all runs, which sees the test /'
-    ' the mean over the seeds at one learning rate / the mean over all runs.'
-    ' That rate is the one of the highest mean over its seeds of'
-    f' {choice(entry.preset for entry in entries)}, or all that are equal;'
-    ' where there is one rate alone, nothing was chosen. Perfect runs are'
+    ' the mean over the runs of the chosen learning rates / the mean over all'
+    ' runs. Chosen is the rate of the highest mean over its seeds of'
+    f' {choice(entry.preset for entry in entries)}, or all that are equal, as'
+    ' where no such string is tested; where there is one rate alone, nothing'
+    ' was chosen. Perfect runs are'
     ' right on every string beyond training (of many runs, with the interval of'
     ' Wilson, 1927, for their share). Chance is that of a uniform guess.'
   )
@@ -96,8 +97,7 @@ def choice(names: Iterable[str]) -> str:
   texts = {
     True: 'the scores that are shown, as in the paper (a choice that sees the'
     ' test)',
-    False: 'the accuracies on strings of training lengths (all rates, where'
-    ' none is tested)',
+    False: 'the accuracies on strings of training lengths',
   }
   return " or, of ours and where there is no table of the paper's, ".join(
     texts[kind] for kind in sorted(kinds, reverse=True)
@@ -310,7 +310,8 @@ def _chance(entries: Sequence[numbers.Entry]) -> str:
 def _rate(entries: Sequence[numbers.Entry]) -> str:
   """Returns the learning rate, and what of the others was seen."""
   result = entries[0].result
-  text = ', '.join(
+  # Each test has its own in the paper's tables.
+  text = ' or '.join(
     dict.fromkeys(numbers.spelled(e.ours.learning_rates) for e in entries)
   )
   rates = numbers.learning_rates(result)

@@ -64,11 +64,11 @@ def test_a_task_without_short_strings_is_described():
 @pytest.mark.parametrize(
   ('params', 'elements', 'identity'),
   [
-    ({}, '0: 123, 1: 132, 2: 213, 3: 231, 4: 312, 5: 321', '123'),
-    ({'table': [[1, 0], [0, 1]]}, '0: 0, 1: 1', '1'),
+    ({}, '0:123 1:132 2:213 3:231 4:312 5:321', '123'),
+    ({'table': [[1, 0], [0, 1]]}, '0:0 1:1', '1'),
     (
       {'group': 'Z21'},
-      ', '.join(f'{i}: {i}' for i in range(20)) + ', ...',
+      ' '.join(f'{i}:{i}' for i in range(20)) + ' ... (21)',
       '0',
     ),
   ],
@@ -85,13 +85,14 @@ def test_a_group_is_described(params, elements, identity):
 @pytest.mark.parametrize(
   ('fields', 'shown'),
   [
-    ({}, '{"probability": 0.5}'),
-    ({'task': 'd_12'}, '{"sampler": "paper"}'),
+    ({}, 'probability (by default 0.5)'),
+    ({'task': 'd_12'}, 'sampler (by default "paper")'),
+    ({'task': 'word_problem'}, 'group, table'),
     ({'task': 'even_pairs'}, None),
     ({'regex': '(01)*'}, None),
   ],
 )
 def test_arguments_are_shown(fields, shown):
   page = describe.describe(config.Experiment(**fields))
-  found = re.findall('^--task_params, by default: (.*)$', page, re.MULTILINE)
+  found = re.findall('^--task_params: (.*)$', page, re.MULTILINE)
   assert found == ([] if shown is None else [shown])

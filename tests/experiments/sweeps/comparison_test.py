@@ -120,7 +120,7 @@ def test_lengths_that_one_is_not_tested_on_are_not_compared(
 
 def test_measured_cells_stand_beside_runs(places, tmp_path, capsys):
   folder = tmp_path / 'sweep' / 'results'
-  for result in (made.FAITHFUL, made.TABLE_2):
+  for result in (made.FAITHFUL, made.EXTRA, made.TABLE_2):
     cell = made.cell(result.preset, f'{result.task}/{result.model}')
     results.save(result, results.path(str(folder), result.preset, cell))
   file = str(folder / 'table1' / 'parity_check' / 'regular_gpt_c2.json')
@@ -134,10 +134,13 @@ def test_measured_cells_stand_beside_runs(places, tmp_path, capsys):
     places[0],
   ):
     assert f'| {name} ' in text
-  # Three seeds at the best learning rate, as the report has it, and said so.
-  (line,) = (line for line in text.splitlines() if line.startswith(f'| {file}'))
-  cells = [cell.strip() for cell in line.split('|')]
-  assert (cells[5], *cells[8:10]) == ('70.0', '3 of 9', '0 of 9')
+  # The runs of the best learning rates, as the report has it, and said so.
+  extra = f'{sweep}: table1_extra/even_pairs/regular_gpt_c2_extra'
+  for name, score, runs in ((file, '70.0', '3 of 9'), (extra, '85.0', '9')):
+    (line,) = (x for x in text.splitlines() if x.startswith(f'| {name} '))
+    cells = [cell.strip() for cell in line.split('|')]
+    assert (cells[5], *cells[8:10]) == (score, runs, '0 of 9')
+  assert '[0.0001, 0.0003, 0.0005]' in text
   assert 'a choice that sees the test' in text
   (line,) = (line for line in text.splitlines() if line.startswith('| seed'))
   assert '[0, 1, 2]' in line

@@ -235,8 +235,20 @@ def test_what_trained_prefixes_get_is_said(trained):
   assert protocol_report.floor(result) == pytest.approx(expected)
   said = f'guesses beyond, gets {expected:.1f} (S3).'
   assert said in protocol_report.legend('word_problems', [result])
+  # Of lengths that are tested alone, and of two trained otherwise both.
+  accuracy = np.array(result.accuracy[''], object)
+  accuracy[:, :99] = None
+  longer = dataclasses.replace(result, accuracy={'': accuracy.tolist()})
+  expected_longer = 100 * sum(scores[99 - trained :]) / 413
+  assert protocol_report.floor(longer) == pytest.approx(expected_longer)
+  said = f'gets {expected:.1f} (S3), {expected_longer:.1f} (S3).'
+  assert said in protocol_report.legend('word_problems', [result, longer])
+  accuracy[:, trained:] = None
+  nothing = dataclasses.replace(result, accuracy={'': accuracy.tolist()})
+  assert protocol_report.floor(nothing) is None
   other = _result('chomsky', _CELL, [1.0] * 4, [0.5] * 4)
-  assert 'guesses beyond' not in protocol_report.legend('chomsky', [other])
+  for preset, unscored in (('word_problems', nothing), ('chomsky', other)):
+    assert 'guesses beyond' not in protocol_report.legend(preset, [unscored])
 
 
 def test_further_tests_are_refused(tmp_path):

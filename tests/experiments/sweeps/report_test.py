@@ -92,6 +92,8 @@ def test_numbers_by_hand(written):
   assert line['not_as_preset'] == ''
   line = _line(lines, 'table1_extra', 'even_pairs', 'regular_gpt_c2_extra')
   assert float(line['avg_percent']) == 85
+  # No rate is better than another.
+  assert line['best_learning_rates'] == '0.0001, 0.0003, 0.0005'
   assert line['paper_avg_percent'] == line['difference_avg'] == ''
   same_length, extrapolation = (
     _line(lines, 'table2', 'parity_check', 'transformer', 'p=0.9', setting)
