@@ -207,12 +207,9 @@ def chosen_learning_rates(
     score_R = scores_of_runs(result, test, setting)
   else:
     score_R = on_training_lengths(result)
-  score_R = np.nan_to_num(score_R)
-  means = {
-    rate: round(score_R[runs_at(result, [rate])].mean(), 9)
-    for rate in learning_rates(result)
-  }
-  return [rate for rate in means if means[rate] == max(means.values())]
+  by_rate = means_by_rate(result, np.nan_to_num(score_R))
+  best = round(max(by_rate.values()), 9)
+  return [rate for rate, mean in by_rate.items() if round(mean, 9) == best]
 
 
 def is_chosen_on_test(preset: str) -> bool:
@@ -254,6 +251,16 @@ def means(accuracy_RxT: np.ndarray) -> np.ndarray:
 def learning_rates(result: results.Result) -> list[float]:
   """Returns a result's learning rates, ascending."""
   return sorted({run['learning_rate'] for run in result.runs})
+
+
+def means_by_rate(
+  result: results.Result, score_R: np.ndarray
+) -> dict[float, float]:
+  """Returns the mean of a number of each run at each rate, ascending."""
+  return {
+    rate: float(score_R[runs_at(result, [rate])].mean())
+    for rate in learning_rates(result)
+  }
 
 
 def runs_at(result: results.Result, rates: Collection[float]) -> list[int]:

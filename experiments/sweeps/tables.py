@@ -317,8 +317,7 @@ def _rate(entries: Sequence[numbers.Entry]) -> str:
   rates = numbers.learning_rates(result)
   if numbers.is_chosen_on_test(result.preset) or len(rates) == 1:
     return text
-  percent_R = numbers.on_training_lengths(result)
-  means = {r: percent_R[numbers.runs_at(result, [r])].mean() for r in rates}
+  means = numbers.means_by_rate(result, numbers.on_training_lengths(result))
   said = (f'{rate:g} {tables_lib.percent(x)}' for rate, x in means.items())
   return f'{text} (accuracy on training lengths: {", ".join(said)})'
 
