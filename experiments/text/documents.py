@@ -59,11 +59,11 @@ class Block:
 def find_files(pattern: str) -> list[str]:
   """Returns the files that match a glob pattern, or have its name, sorted.
 
-  A file that several of the paths lead to is there once.
+  A file that several of the paths lead to is there once, an empty one not.
 
   Raises:
-    ValueError: If there are none, or one is empty or of a kind that is not
-      read.
+    ValueError: If there are none, all are empty, or one is of a kind that is
+      not read.
   """
   named = [pattern] if os.path.isfile(pattern) else []
   paths = sorted(named or glob.glob(pattern, recursive=True))
@@ -83,9 +83,12 @@ def find_files(pattern: str) -> list[str]:
       )
     if not os.path.isfile(path):
       raise ValueError(f'{path} is no file; narrow the pattern.')
-    if not os.path.getsize(path):
-      raise ValueError(f'{path} is empty.')
-  return paths
+  full = [path for path in paths if os.path.getsize(path)]
+  if not full:
+    raise ValueError(f'{pattern!r} matches nothing but empty files.')
+  if num_empty := len(paths) - len(full):
+    progress.say(f'{num_empty:,} empty files are left out.')
+  return full
 
 
 def is_txt(path: str) -> bool:

@@ -244,6 +244,17 @@ def test_a_file_with_several_names_is_found_once(tmp_path, capsys):
   assert '2 links to other files are left out' in capsys.readouterr().err
 
 
+def test_empty_files_are_left_out_if_others_are_not(tmp_path, capsys):
+  empty = [tmp_path / name for name in ('a.txt', 'b.jsonl')]
+  for path in empty:
+    path.touch()
+  with pytest.raises(ValueError, match='nothing but empty files'):
+    documents.find_files(f'{tmp_path}/*')
+  (tmp_path / 'c.txt').write_text('x')
+  assert documents.find_files(f'{tmp_path}/*') == [f'{tmp_path}/c.txt']
+  assert '2 empty files are left out' in capsys.readouterr().err
+
+
 def test_find_files(tmp_path):
   for name in ('b.jsonl', 'a.txt', 'c.jsonl.zst', 'e.txt.gz', 'f.jsonl.gz'):
     (tmp_path / name).write_bytes(b'x')
@@ -256,8 +267,6 @@ def test_find_files(tmp_path):
     documents.find_files(str(tmp_path / 'd*'))
   (tmp_path / 'd.txt').rmdir()
   (tmp_path / 'd.jsonl').touch()
-  with pytest.raises(ValueError, match=r'd\.jsonl is empty'):
-    documents.find_files(str(tmp_path / 'd*'))
   for name in ('d.csv', 'd.gz', 'd.csv.zst', 'd.txt.gz.gz'):
     (tmp_path / name).write_bytes(b'x')
     with pytest.raises(ValueError, match=rf'{name}: can read \.jsonl and'):
