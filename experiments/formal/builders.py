@@ -56,10 +56,9 @@ def _build(kind: str, builder: Callable[..., Any], params: Mapping[str, Any]):
   except ValueError:
     raise
   except Exception as error:  # A user's class may raise anything.
-    arguments = ', '.join(inspect.signature(builder).parameters) or 'none'
     raise ValueError(
       f'{kind}_params {reprlib.repr(dict(params))}: {error}; the arguments are'
-      f' {arguments}.'
+      f' {", ".join(kinds) or "none"}.'
     ) from error
 
 
@@ -162,9 +161,9 @@ def _users_task(
   """Returns a task of the user's own, which does what it says."""
   builder = _task_class(experiment.task_module, experiment.task)
   params = experiment.task_params
-  parameters.check('task_params', params, parameters.kinds(builder))
-  arguments = ', '.join(inspect.signature(builder).parameters)
-  where = f'{builder.__name__}({arguments}), task_params {params}'
+  kinds = parameters.kinds(builder)
+  parameters.check('task_params', params, kinds)
+  where = f'{builder.__name__}({", ".join(kinds)}), task_params {params}'
   with blame.blamed(where):
     task = builder(**params)
   shortest, _ = make_curriculum(experiment).bounds(experiment.training_steps)

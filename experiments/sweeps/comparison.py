@@ -199,8 +199,7 @@ def _of_result(
   tests = preset.tests.get(result.task, {}) if preset else {}
   for test in result.accuracy:
     accuracy = results.accuracies(result, test)
-    rates = numbers.chosen_learning_rates(result, test)
-    runs = numbers.runs_at(result, rates)
+    rates, runs = numbers.chosen(result, test)
     seeds = sorted({result.runs[i]['seed'] for i in runs})
     params = result.experiment.get('task_params', {})
     fields = {

@@ -81,8 +81,7 @@ def measure(result: results.Result) -> Language:
     mean = range_evaluation.mean(part)
     return np.nan if mean is None else 100 * mean
 
-  rates = numbers.chosen_learning_rates(result, '')
-  runs = numbers.runs_at(result, rates)
+  rates, runs = numbers.chosen(result, '')
   means = {k: float(np.mean([percent(k, run) for run in runs])) for k in _KINDS}
   return Language(result, rates, means)
 

@@ -169,10 +169,10 @@ def measure(result: results.Result, test: str, setting: str) -> Numbers:
   parameters they were frozen with.
   """
   scores = scores_of_runs(result, test, setting)
-  rates = chosen_learning_rates(result, test, setting)
+  rates, runs = chosen(result, test, setting)
   return Numbers(
     max=float(scores.max()),
-    avg=float(scores[runs_at(result, rates)].mean()),
+    avg=float(scores[runs].mean()),
     mean=float(scores.mean()),
     learning_rates=rates,
   )
@@ -194,10 +194,10 @@ def scores_of_runs(
   return 100 * np.array(scores, float)
 
 
-def chosen_learning_rates(
+def chosen(
   result: results.Result, test: str, setting: str = paper.EXTRAPOLATION
-) -> list[float]:
-  """Returns those of the highest mean over their seeds, ascending.
+) -> tuple[list[float], list[int]]:
+  """Returns the learning rates of the highest mean, ascending, and their runs.
 
   The mean is of accuracy on training lengths; in the paper's tables of what is
   shown. It is often the same at several rates, between which nothing that may
@@ -209,7 +209,8 @@ def chosen_learning_rates(
     score_R = on_training_lengths(result)
   by_rate = means_by_rate(result, np.nan_to_num(score_R))
   best = round(max(by_rate.values()), 9)
-  return [rate for rate, mean in by_rate.items() if round(mean, 9) == best]
+  rates = [rate for rate, mean in by_rate.items() if round(mean, 9) == best]
+  return rates, runs_at(result, rates)
 
 
 def is_chosen_on_test(preset: str) -> bool:

@@ -63,8 +63,7 @@ def accuracy(
   are_known = all(result.model in STYLES for result in cells.values())
   lines = []
   for i, (model, result) in enumerate(cells.items()):
-    rates = numbers.chosen_learning_rates(result, test)
-    runs = numbers.runs_at(result, rates)
+    rates, runs = numbers.chosen(result, test)
     lines.append(
       accuracy_curves.Line(
         f'{model}, learning rate{"s" * (len(rates) > 1)}'

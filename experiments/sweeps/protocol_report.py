@@ -44,8 +44,7 @@ def measure(result: results.Result) -> Score:
   """Returns the numbers of a cell."""
   protocol = protocols.PROTOCOLS[result.preset]
   last = numbers.longest_unscored(result)
-  rates = numbers.chosen_learning_rates(result, '')
-  runs = numbers.runs_at(result, rates)
+  rates, runs = numbers.chosen(result, '')
   accuracy_RxT = results.accuracies(result, '')[runs]
   score_R = numbers.means(accuracy_RxT[:, last:])
   if protocol.is_scaled:

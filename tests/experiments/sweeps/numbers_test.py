@@ -180,12 +180,12 @@ def test_outside_the_papers_tables_choice_never_sees_the_test(result, preset):
     several = dataclasses.replace(result, accuracy=accuracy)
     for test in accuracy:
       for setting in (paper.SAME_LENGTH, paper.EXTRAPOLATION):
-        assert numbers.chosen_learning_rates(several, test, setting) == found
+        assert numbers.chosen(several, test, setting)[0] == found
   # Nothing is chosen where no training length is tested.
   untested = np.array(result.accuracy[''])
   untested[:, : result.training_length] = np.nan
   blind = dataclasses.replace(result, accuracy={'': untested.tolist()})
-  assert numbers.chosen_learning_rates(blind, '') == rates
+  assert numbers.chosen(blind, '') == (rates, list(range(len(result.runs))))
 
 
 def test_how_a_rate_is_chosen_is_said():
