@@ -27,25 +27,6 @@ _LONGEST = flags.DEFINE_integer(
 )
 
 
-def _with_matrices(chosen, dictionary, d, b):
-  """`map_recurrence.run`, as it is written."""
-  scores = jnp.einsum('btm,mij->btij', chosen, dictionary)
-  soft = jax.nn.softmax(scores, axis=-2)
-  hard = jax.nn.one_hot(jnp.argmax(scores, -2), scores.shape[-1], axis=-2)
-  p = soft + jax.lax.stop_gradient(hard - soft)
-  d, b = (jax.lax.complex(x[:, :, 0], x[:, :, 1]) for x in (d, b))
-
-  def step(state, inputs):
-    p, d, b = inputs
-    state = jnp.einsum('bij,bj->bi', p, d * state) + b
-    return state, state
-
-  start = jnp.zeros_like(b[:, 0]).at[:, 0].set(1)
-  inputs = [x.swapaxes(0, 1) for x in (p, d, b)]
-  states = jax.lax.scan(step, start, tuple(inputs))[1].swapaxes(0, 1)
-  return jnp.stack([states.real, states.imag], axis=2)
-
-
 def _step(name, batch_size, length):
   """Returns a compiled gradient of a batch, and the bytes it needs."""
   make = recurrent.MODELS[name]
@@ -81,7 +62,7 @@ def main():
     programs = []
     for form, of_maps in (
       (linear_recurrence.in_chunks, map_recurrence.run),
-      (linear_recurrence.in_steps, _with_matrices),
+      (linear_recurrence.in_steps, map_recurrence.in_steps),
     ):
       with (
         mock.patch.object(linear_recurrence, 'run', side_effect=form) as run,

@@ -106,7 +106,7 @@ def overview(preset: str, measured: Sequence[results.Result]) -> tables.Text:
       return ''
     score = measure(by_cell[task, model])
     perfect = f', {score.perfect} of {score.runs}' if score.perfect else ''
-    trained = f'{score.trained:.0f}'
+    trained = '-' if np.isnan(score.trained) else f'{score.trained:.0f}'
     if trained == '100' and score.trained < 100:
       trained = '>99'
     return f'{tables_lib.percent(score.mean)}{perfect} ({trained})'
@@ -140,8 +140,8 @@ def legend(preset: str, measured: Sequence[results.Result]) -> str:
     f'{tables.remarks([(r, cells[r.name]) for r in measured])}'
     ' In percent: mean, best and perfect runs (right on every string that is'
     f' scored, of each length {" or ".join(sorted(num_strings))}) are of the'
-    ' runs of the chosen rates; training lengths is the accuracy that these'
-    ' were chosen by. Published numbers are of other models, recipes and'
+    ' runs of the chosen rates; best sees the test; training lengths is the'
+    ' accuracy that rates were chosen by. Published numbers are of other models, recipes and'
     f' choices, as each says. Chance is {", ".join(chances.values())}.{floors}'
     f' {tables.conditions(measured)}'
   )

@@ -139,8 +139,9 @@ def fire_bias(distance_BxQxK, position_BxQ, num_heads: int) -> jax.Array:
 
   f(psi(|i - j|) / psi(max(L, i))) for a query at i, counted from 1, with psi(x)
   = log(1 + c x), f a layer of hidden units, and c and L learned (Li et al.,
-  2024, section 3; arXiv:2310.04418). Keys after the query have outputs of f
-  of their own.
+  2024, section 3; arXiv:2310.04418). The paper's are causal; for keys after
+  the query i is counted from the last key, so that no share is above 1, and f
+  has outputs of their own.
 
   Args:
     distance_BxQxK: Position of the query less that of the key.
@@ -153,17 +154,20 @@ def fire_bias(distance_BxQxK, position_BxQ, num_heads: int) -> jax.Array:
     return jnp.abs(hk.get_parameter(f'fire_{name}', (), init=init))
 
   slope, threshold = scalar('c', _FIRE_SLOPE), scalar('l', 1.0)
-  far = jnp.maximum(_FIRE_THRESHOLD * threshold, position_BxQ + 1)
-  share_BxQxK = (
-    jnp.log1p(slope * jnp.abs(distance_BxQxK))
-    / jnp.log1p(slope * far)[..., None]
+  is_after = distance_BxQxK < 0
+  longest_BxQxK = 1 + jnp.where(
+    is_after, -distance_BxQxK[..., -1:], position_BxQ[..., None]
+  )
+  far = jnp.maximum(_FIRE_THRESHOLD * threshold, longest_BxQxK)
+  share_BxQxK = jnp.log1p(slope * jnp.abs(distance_BxQxK)) / jnp.log1p(
+    slope * far
   )
   hidden_BxQxKxF = jax.nn.relu(
     layers.linear(share_BxQxK[..., None], _FIRE_HIDDEN, 'fire_hidden')
   )
   bias = layers.linear(hidden_BxQxKxF, 2 * num_heads, 'fire_out')
   before, after = jnp.split(jnp.moveaxis(bias, -1, 1), 2, axis=1)
-  return jnp.where((distance_BxQxK < 0)[:, None], after, before)
+  return jnp.where(is_after[:, None], after, before)
 
 
 def cope_bias(q_BxQxHxd, logits_BxHxQxK, distance_BxQxK, visible) -> jax.Array:

@@ -3,8 +3,7 @@
 Letters: B batch, T length, D width, H heads, d head size, F features.
 """
 
-from collections.abc import Mapping
-from typing import Any, get_args, Literal
+from typing import Any, get_args, get_origin, Literal
 
 from flax import linen as nn
 import jax
@@ -13,11 +12,6 @@ import jax.numpy as jnp
 from regulargpt_jax import rows, sizes
 
 Eigenvalues = Literal['[0,1]', '[-1,1]']
-Loops = Literal['log', 'length']
-_CHOICES = {
-  'eigenvalues': get_args(Eigenvalues),
-  'loops': get_args(Loops),
-}
 # Symbols that a short convolution sees, as in all the papers that have one.
 _CONVOLUTION_SIZE = 4
 
@@ -39,12 +33,13 @@ class Checked(nn.Module):
     Raises:
       ValueError: If one is impossible, or does not fit the others.
     """
-    fields = {
-      name: getattr(self, name)
-      for name in self.__dataclass_fields__
-      if name not in ('parent', 'name')
-    }
-    _check(fields)
+    for name, field in self.__dataclass_fields__.items():
+      _check(name, getattr(self, name), field.type)
+    num_heads = getattr(self, 'num_heads', 1)
+    if self.width % num_heads:
+      raise ValueError(
+        f'num_heads must divide width ({self.width}), got {num_heads}.'
+      )
     super().__post_init__()
 
 
@@ -81,26 +76,21 @@ class TokenModel(Checked):
     return rows.dense(self.output_size)(RMSNorm()(x))
 
 
-def _check(fields: Mapping[str, Any]) -> None:
-  """Checks the fields of an architecture.
+def _check(name: str, value: Any, kind: Any) -> None:
+  """Checks a field of an architecture, of a type.
 
   Raises:
-    ValueError: If one is impossible.
+    ValueError: If it is impossible.
   """
-  for name, value in fields.items():
-    if isinstance(value, int) and not isinstance(value, bool):
-      is_layers = name == 'num_layers'
-      sizes.check(
-        name, value, 1, sizes.MAX_LAYERS if is_layers else sizes.MAX_SIZE
-      )
-  width, num_heads = fields['width'], fields.get('num_heads', 1)
-  if width % num_heads:
-    raise ValueError(f'num_heads must divide width ({width}), got {num_heads}.')
-  for name, choices in _CHOICES.items():
-    if fields.get(name, choices[0]) not in choices:
-      raise ValueError(
-        f'{name} must be {" or ".join(choices)}, got {fields[name]!r}.'
-      )
+  if isinstance(value, int) and not isinstance(value, bool):
+    is_layers = name == 'num_layers'
+    sizes.check(
+      name, value, 1, sizes.MAX_LAYERS if is_layers else sizes.MAX_SIZE
+    )
+  if get_origin(kind) is Literal and value not in get_args(kind):
+    raise ValueError(
+      f'{name} must be {" or ".join(get_args(kind))}, got {value!r}.'
+    )
 
 
 class FeedForward(nn.Module):

@@ -7,6 +7,8 @@ Sabharwal, 2025 (arXiv:2503.03961).
 Letters: B batch, T length, Q queries, K keys, H heads, D width.
 """
 
+from typing import Literal
+
 from flax import linen as nn
 import jax
 import jax.numpy as jnp
@@ -25,7 +27,7 @@ class LoopedTransformer(blocks.Checked):
   """
 
   num_heads: int = 4
-  loops: blocks.Loops = 'log'
+  loops: Literal['log', 'length'] = 'log'
 
   @nn.compact
   def __call__(self, tokens_BxT: jax.Array) -> jax.Array:

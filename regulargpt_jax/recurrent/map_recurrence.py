@@ -47,6 +47,28 @@ def run(
   return chunks.joined(x, b_BxTx2xN.shape[1])
 
 
+def in_steps(chosen, dictionary, d, b):
+  """As `run`, step by step, with P_t as matrices of the softmax's gradient."""
+  scores = jnp.einsum('btm,mij->btij', chosen, dictionary)
+  soft = jax.nn.softmax(scores, axis=-2)
+  size = b.shape[-1]
+  hard = jax.nn.one_hot(jnp.argmax(scores, axis=-2), size, axis=-2)
+  p = soft + jax.lax.stop_gradient(hard - soft)
+  is_symbol = jnp.any(chosen > 0, axis=-1)[..., None, None]
+  p = jnp.where(is_symbol, p, jnp.eye(size))
+  d, b = (jax.lax.complex(x[:, :, 0], x[:, :, 1]) for x in (d, b))
+
+  def step(x, inputs):
+    p, d, b = inputs
+    x = jnp.einsum('bij,bj->bi', p, d * x) + b
+    return x, x
+
+  start = jnp.zeros_like(b[:, 0]).at[:, 0].set(1)
+  inputs = tuple(x.swapaxes(0, 1) for x in (p, d, b))
+  x = jax.lax.scan(step, start, inputs)[1].swapaxes(0, 1)
+  return jnp.stack([x.real, x.imag], axis=2)
+
+
 def _run_and_keep(chosen, dictionary, d, b):
   """Returns states, and what their gradient needs: nothing of size N x N.
 
@@ -156,9 +178,14 @@ def _scores(chosen, dictionary):
 
 
 def _moved(index, x):
-  """Returns P x, [..., 2, N]: a product, as scatters have no fixed order."""
+  """Returns P x, [..., 2, N]: a product, as scatters have no fixed order.
+
+  An exact one: accelerators would round a state whenever it moves.
+  """
   columns = index[..., None] == jnp.arange(index.shape[-1])
-  return x @ columns.astype(x.dtype)
+  return jnp.matmul(
+    x, columns.astype(x.dtype), precision=jax.lax.Precision.HIGHEST
+  )
 
 
 def _at(x, index):

@@ -1,5 +1,9 @@
 """PD-SSM (Terzic et al., 2025, arXiv:2509.22284).
 
+P has a 1 in each column, as in the paper and in its code for time series. That
+for the benchmark's tasks (`pdssm.py`) has it in each row: a state there looks
+up where here it moves.
+
 Letters: B batch, T length, D width.
 """
 

@@ -125,7 +125,7 @@ def test_contextual_positions_count_up_to_the_last():
 
 
 def test_distances_are_shares_of_the_threshold_or_of_longer_strings():
-  """FIRE: a query after the threshold, 8 symbols here, sees its own length."""
+  """FIRE: beyond the threshold, 8 symbols here, of all on the key's side."""
   f = hk.transform(lambda *x: positional_encodings.fire_bias(*x, num_heads=2))
   place = np.arange(20)
   distance = place[:, None] - place
@@ -138,8 +138,9 @@ def test_distances_are_shares_of_the_threshold_or_of_longer_strings():
   slope = abs(params[name]['fire_c'])
   for i in (0, 7, 8, 19):
     for j in (0, 5, 19):
-      far = np.log1p(slope * max(8, i + 1))
+      far = np.log1p(slope * max(8, i + 1 if j <= i else 20 - i))
       share = np.array([np.log1p(slope * abs(i - j)) / far])
+      assert share <= 1
       hidden = share @ p['fire_hidden']['w'] + p['fire_hidden']['b']
       out = np.maximum(hidden, 0) @ p['fire_out']['w'] + p['fire_out']['b']
       expected = out.reshape(2, 2)[int(j > i)]

@@ -271,6 +271,8 @@ def test_lengths_that_are_not_tested_do_not_count():
     'chomsky', [result]
   )
   assert (mean, best, trained) == ('25.0', '75.0', '-')
+  _, ((_, entry),) = protocol_report.overview('chomsky', [result])
+  assert entry == '25.0 (-)'
   (line,) = csv.DictReader(
     protocol_report.comma_separated([result]).splitlines()
   )

@@ -77,7 +77,7 @@ def test_gradients(name):
 
 @pytest.mark.parametrize('eigenvalues', ['[0,1]', '[-1,1]'])
 def test_states_of_rwkv_7_do_not_grow(eigenvalues):
-  """One symbol 300 times, all erased, and all decays at either end."""
+  """One symbol 300 times, rates at their most, decays at either end."""
   model, params, _ = _made('rwkv_7', {'eigenvalues': eigenvalues})
   recur = rwkv_7.recur
 

@@ -43,27 +43,6 @@ def _with_gradients(recur, weights):
   return jax.jit(jax.grad(loss, has_aux=True))
 
 
-def _dense_pd_ssm(chosen, dictionary, d, b):
-  """Of one string: P as a matrix, step by step, complex numbers."""
-  scores = jnp.einsum('tm,mij->tij', chosen, dictionary)
-  soft = jax.nn.softmax(scores, axis=-2)
-  size = b.shape[-1]
-  hard = jax.nn.one_hot(jnp.argmax(scores, axis=-2), size, axis=-2)
-  p = soft + jax.lax.stop_gradient(hard - soft)
-  no_symbol = jnp.all(chosen == 0, axis=-1)[:, None, None]
-  p = jnp.where(no_symbol, jnp.eye(size), p)
-  d, b = (jax.lax.complex(y[:, 0], y[:, 1]) for y in (d, b))
-
-  def step(x, inputs):
-    p, d, b = inputs
-    x = p @ (d * x) + b
-    return x, x
-
-  start = jnp.eye(1, b.shape[-1], dtype=b.dtype)[0]
-  x = jax.lax.scan(step, start, (p, d, b))[1]
-  return jnp.stack([x.real, x.imag], axis=1)
-
-
 def _pd_ssm_inputs(length, size):
   def normal(*shape):
     return jnp.asarray(_RNG.normal(size=shape), jnp.float32)
@@ -84,9 +63,9 @@ def test_maps_are_the_matrices(length, size):
   if length == 37:
     inputs[0] = inputs[0].at[0, :20].set(0)  # As where there is no symbol.
   weights = _RNG.normal(size=inputs[-1].shape).astype(np.float32)
-  dense = jax.vmap(_dense_pd_ssm, in_axes=(0, None, 0, 0))
   (gradients, out), (expected_gradients, expected) = (
-    _with_gradients(f, weights)(inputs) for f in (map_recurrence.run, dense)
+    _with_gradients(f, weights)(inputs)
+    for f in (map_recurrence.run, map_recurrence.in_steps)
   )
   np.testing.assert_allclose(out, expected, atol=1e-4)
   # What is nobody's share has a gradient that is not asked for.
