@@ -140,10 +140,10 @@ def legend(preset: str, measured: Sequence[results.Result]) -> str:
     f'{tables.remarks([(r, cells[r.name]) for r in measured])}'
     ' In percent: mean, best and perfect runs (right on every string that is'
     f' scored, of each length {" or ".join(sorted(num_strings))}) are of the'
-    ' runs of the chosen rates; best sees the test; training lengths is the'
-    ' accuracy that rates were chosen by. Published numbers are of other models, recipes and'
-    f' choices, as each says. Chance is {", ".join(chances.values())}.{floors}'
-    f' {tables.conditions(measured)}'
+    ' runs of the chosen rates; best is picked by what is scored; training'
+    ' lengths is the accuracy that rates were chosen by. Published numbers are'
+    ' of other models, recipes and choices, as each says. Chance is'
+    f' {", ".join(chances.values())}.{floors} {tables.conditions(measured)}'
   )
   usual = presets.PRESETS[preset].base['sequence_length']
   for result in measured:

@@ -198,8 +198,8 @@ _SLICE = (
 _MAMBA_3 = 'Mamba-3, 2026, scaled; its lengths were not verified'
 _PD_SSM = (
   'Terzic et al., 2025, not scaled, 5 seeds, stopped and chosen on these'
-  ' lengths, modular arithmetic with a "=" behind it; its code for these tasks'
-  ' has a 1 in each row of P, not in each column as the paper has it'
+  ' lengths, modular arithmetic with a "=" behind it, a 1 in each row of P and'
+  ' not column'
 )
 
 

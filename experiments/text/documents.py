@@ -59,7 +59,7 @@ class Block:
 def find_files(pattern: str) -> list[str]:
   """Returns the files that match a glob pattern, or have its name, sorted.
 
-  A file that several of the paths lead to is there once, an empty one not.
+  Of several paths to a file one is kept; empty files are left out.
 
   Raises:
     ValueError: If there are none, all are empty, or one is of a kind that is
@@ -83,12 +83,14 @@ def find_files(pattern: str) -> list[str]:
       )
     if not os.path.isfile(path):
       raise ValueError(f'{path} is no file; narrow the pattern.')
-  full = [path for path in paths if os.path.getsize(path)]
-  if not full:
-    raise ValueError(f'{pattern!r} matches nothing but empty files.')
-  if num_empty := len(paths) - len(full):
-    progress.say(f'{num_empty:,} empty files are left out.')
-  return full
+  empty = {path for path in paths if not os.path.getsize(path)}
+  if len(empty) == len(paths):
+    raise ValueError(f'All files that match {pattern!r} are empty.')
+  if empty:
+    progress.say(
+      f'Empty files are left out: {len(empty):,}, first {min(empty)}.'
+    )
+  return [path for path in paths if path not in empty]
 
 
 def is_txt(path: str) -> bool:

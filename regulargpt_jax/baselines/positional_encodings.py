@@ -139,9 +139,9 @@ def fire_bias(distance_BxQxK, position_BxQ, num_heads: int) -> jax.Array:
 
   f(psi(|i - j|) / psi(max(L, i))) for a query at i, counted from 1, with psi(x)
   = log(1 + c x), f a layer of hidden units, and c and L learned (Li et al.,
-  2024, section 3; arXiv:2310.04418). The paper's are causal; for keys after
-  the query i is counted from the last key, so that no share is above 1, and f
-  has outputs of their own.
+  2024, section 3; arXiv:2310.04418). The paper's model is causal. For
+  a key after the query i is counted back from the last key, so that the
+  quotient stays below 1 there too, and f has outputs of its own.
 
   Args:
     distance_BxQxK: Position of the query less that of the key.

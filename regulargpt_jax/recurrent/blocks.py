@@ -3,7 +3,7 @@
 Letters: B batch, T length, D width, H heads, d head size, F features.
 """
 
-from typing import Any, get_args, get_origin, Literal
+from typing import get_args, get_origin, Literal
 
 from flax import linen as nn
 import jax
@@ -34,7 +34,18 @@ class Checked(nn.Module):
       ValueError: If one is impossible, or does not fit the others.
     """
     for name, field in self.__dataclass_fields__.items():
-      _check(name, getattr(self, name), field.type)
+      value = getattr(self, name)
+      if isinstance(value, int) and not isinstance(value, bool):
+        is_layers = name == 'num_layers'
+        sizes.check(
+          name, value, 1, sizes.MAX_LAYERS if is_layers else sizes.MAX_SIZE
+        )
+      if get_origin(field.type) is Literal:
+        choices = get_args(field.type)
+        if value not in choices:
+          raise ValueError(
+            f'{name} must be {" or ".join(choices)}, got {value!r}.'
+          )
     num_heads = getattr(self, 'num_heads', 1)
     if self.width % num_heads:
       raise ValueError(
@@ -74,23 +85,6 @@ class TokenModel(Checked):
         x = x[:, -1]
       x = x + FeedForward(2 * self.width)(RMSNorm()(x))
     return rows.dense(self.output_size)(RMSNorm()(x))
-
-
-def _check(name: str, value: Any, kind: Any) -> None:
-  """Checks a field of an architecture, of a type.
-
-  Raises:
-    ValueError: If it is impossible.
-  """
-  if isinstance(value, int) and not isinstance(value, bool):
-    is_layers = name == 'num_layers'
-    sizes.check(
-      name, value, 1, sizes.MAX_LAYERS if is_layers else sizes.MAX_SIZE
-    )
-  if get_origin(kind) is Literal and value not in get_args(kind):
-    raise ValueError(
-      f'{name} must be {" or ".join(get_args(kind))}, got {value!r}.'
-    )
 
 
 class FeedForward(nn.Module):

@@ -48,7 +48,7 @@ def run(
 
 
 def in_steps(chosen, dictionary, d, b):
-  """As `run`, step by step, with P_t as matrices of the softmax's gradient."""
+  """As `run`, step by step: P_t is a matrix, its gradient the softmax's."""
   scores = jnp.einsum('btm,mij->btij', chosen, dictionary)
   soft = jax.nn.softmax(scores, axis=-2)
   size = b.shape[-1]

@@ -1,8 +1,8 @@
 """PD-SSM (Terzic et al., 2025, arXiv:2509.22284).
 
-P has a 1 in each column, as in the paper and in its code for time series. That
-for the benchmark's tasks (`pdssm.py`) has it in each row: a state there looks
-up where here it moves.
+P has a 1 in each column, and the transition is P D, as in the paper and in its
+code for time series. That for the benchmark's tasks (`pdssm.py`) has a 1 in
+each row, and D P: there a place reads from one place, here it goes to one.
 
 Letters: B batch, T length, D width.
 """

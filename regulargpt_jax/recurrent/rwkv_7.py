@@ -87,8 +87,9 @@ class RWKV7(blocks.TokenModel):
   Its own eigenvalues are in [u - 1, 1] = [-0.455, 1], with u = exp(-1 /
   sqrt(e)) below all decays; they are called [0,1], as others' are. Those in
   [-1,1] are of learning rates in [0, 1 + u] in place of [0, 1]: with larger
-  ones some would be below -1. They are those of one symbol's transition. Where
-  rates differ by feature, products of different transitions may have larger.
+  ones some would be below -1. These are eigenvalues of one symbol's transition:
+  where learning rates differ by feature, products of several transitions may
+  have eigenvalues beyond them.
   """
 
   num_heads: int = 4

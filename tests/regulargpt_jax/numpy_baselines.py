@@ -289,7 +289,7 @@ def _logit(p, c, name, q, k, head, i, j):
     logit -= r1 * np.log(1 + r2 * abs(i - j))
   if c.positional_encodings == 'FIRE':  # Li et al., 2024, section 3.
     slope, share = abs(p[name]['fire_c']), abs(p[name]['fire_l'])
-    # From the first key, or to the last.
+    # Places from the first key to i, or from i to the last key.
     far = max(512 * share, i + 1 if j <= i else len(k) - i)
     share = np.log(1 + slope * abs(i - j)) / np.log(1 + slope * far)
     hidden = np.maximum(_linear(p, f'{name}/fire_hidden', np.array([share])), 0)

@@ -125,7 +125,7 @@ def test_contextual_positions_count_up_to_the_last():
 
 
 def test_distances_are_shares_of_the_threshold_or_of_longer_strings():
-  """FIRE: beyond the threshold, 8 symbols here, of all on the key's side."""
+  """FIRE: beyond the threshold, 8 here, of the symbols on the key's side."""
   f = hk.transform(lambda *x: positional_encodings.fire_bias(*x, num_heads=2))
   place = np.arange(20)
   distance = place[:, None] - place
